@@ -40,6 +40,9 @@ func TestUnsupportedFormats(t *testing.T) {
 			}
 			gitIn(t, from, "clone", "-q", "--shared", from, dir)
 		}, "git_log", "objects/info/alternates"},
+		{"alternates elsewhere", func(t testing.TB, dir string) {
+			put(t, filepath.Join(dir, ".git", "objects", "info", "alternates"), filepath.Join(simple(t), ".git", "objects")+"\n")
+		}, "git_log", "objects/info/alternates"},
 		{"split index", run("update-index", "--split-index"), "git_status", "an index that is split"},
 		{"sparse index", run("sparse-checkout", "set", "--cone", "--sparse-index", "in"), "git_status", "sparse"},
 		{"sparse working tree", run("sparse-checkout", "set", "--cone", "--no-sparse-index", "in"), "git_checkout", "a sparse working tree"},

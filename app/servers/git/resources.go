@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -92,11 +93,5 @@ func (g *gitServer) file(ctx context.Context, in fileIn) ([]byte, error) {
 
 // beginning are the names that begin with prefix.
 func beginning(names []string, prefix string) []string {
-	var out []string
-	for _, n := range names {
-		if strings.HasPrefix(n, prefix) {
-			out = append(out, n)
-		}
-	}
-	return out
+	return slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) })
 }

@@ -299,15 +299,8 @@ func (s *switcher) carryOut() error {
 	}
 	// Attributes say how other files are written, and so they are written before.
 	attributes := func(c *change) bool { return path.Base(c.to.path) == ".gitattributes" }
-	slices.SortStableFunc(s.write, func(a, b *change) int {
-		switch {
-		case attributes(a) && !attributes(b):
-			return -1
-		case attributes(b) && !attributes(a):
-			return 1
-		}
-		return 0
-	})
+	others := slices.DeleteFunc(slices.Clone(s.write), attributes)
+	s.write = append(slices.DeleteFunc(s.write, func(c *change) bool { return !attributes(c) }), others...)
 	stale := true
 	for _, c := range s.write {
 		if stale && !attributes(c) {

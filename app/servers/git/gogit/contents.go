@@ -1,6 +1,9 @@
 package gogit
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
@@ -13,23 +16,25 @@ func (r *Repository) Contents(rev, name string) ([]byte, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	at := c.TreeHash
-	for part, rest := splitFirst(name); part != ""; part, rest = splitFirst(rest) {
+	at, rest := c.TreeHash, name
+	for rest != "" {
 		list, err := r.entries(at)
 		if err != nil {
 			return nil, nil, err
 		}
-		e := entryOf(list, part)
+		var part string
+		part, rest, _ = strings.Cut(rest, "/")
+		i := slices.IndexFunc(list, func(e object.TreeEntry) bool { return e.Name == part })
 		switch {
-		case e == nil:
+		case i < 0:
 			return nil, nil, mcp.Errorf("there is no %q in %s", name, rev)
-		case e.Mode.IsFile() && rest == "":
-			content, err := r.blob(e.Hash)
+		case list[i].Mode.IsFile() && rest == "":
+			content, err := r.blob(list[i].Hash)
 			return content, nil, err
-		case !isTree(e):
-			return nil, nil, mcp.Errorf("%q of %s is no file", name, rev)
+		case list[i].Mode != filemode.Dir:
+			return nil, nil, mcp.Errorf("%q of %s is not a file", name, rev)
 		}
-		at = e.Hash
+		at = list[i].Hash
 	}
 	list, err := r.entries(at)
 	if err != nil {
@@ -37,31 +42,10 @@ func (r *Repository) Contents(rev, name string) ([]byte, []string, error) {
 	}
 	names := make([]string, 0, len(list))
 	for _, e := range list {
-		if isTree(&e) {
+		if e.Mode == filemode.Dir {
 			e.Name += "/"
 		}
 		names = append(names, e.Name)
 	}
 	return nil, names, nil
 }
-
-// splitFirst cuts a path after its first part.
-func splitFirst(name string) (part, rest string) {
-	for i := range len(name) {
-		if name[i] == '/' {
-			return name[:i], name[i+1:]
-		}
-	}
-	return name, ""
-}
-
-func entryOf(list []object.TreeEntry, name string) *object.TreeEntry {
-	for i := range list {
-		if list[i].Name == name {
-			return &list[i]
-		}
-	}
-	return nil
-}
-
-func isTree(e *object.TreeEntry) bool { return e.Mode == filemode.Dir }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/parley-mcp/parley/app/servers/git/repo"
@@ -53,7 +54,7 @@ func (r *Repository) DiffTarget(t repo.Target, lines int, out io.Writer) error {
 			return err
 		}
 	}
-	list, err := w.since(t)
+	list, err := w.target(t)
 	if err != nil {
 		return err
 	}
@@ -70,14 +71,14 @@ func (w *workTree) patch(list []*change, lines int, out io.Writer) error {
 	return p.writeAll(list)
 }
 
-// since lists what is different in the target from the commit that it begins with.
-func (w *workTree) since(t repo.Target) ([]*change, error) {
+// target lists what a target compares.
+func (w *workTree) target(t repo.Target) ([]*change, error) {
 	from, err := w.Find(t.From)
 	if err != nil {
 		return nil, err
 	}
 	if t.To == "" {
-		return w.sinceTree(from.TreeHash)
+		return w.since(from.TreeHash, w.idx.Entries, w.present)
 	}
 	to, err := w.Find(t.To)
 	if err != nil {
@@ -91,33 +92,33 @@ func (w *workTree) since(t repo.Target) ([]*change, error) {
 	return w.between(from.TreeHash, to.TreeHash)
 }
 
-// sinceTree lists what is different in the working tree from a tree.
-func (w *workTree) sinceTree(tree plumbing.Hash) ([]*change, error) {
-	old, err := w.flatten(tree)
+// since lists what the files of index entries, which now returns or nil, have changed since a tree.
+func (r *Repository) since(tree plumbing.Hash, entries []*index.Entry, now func(*index.Entry) (*side, error)) ([]*change, error) {
+	old, err := r.flatten(tree)
 	if err != nil {
 		return nil, err
 	}
 	all := make(map[string]*change, len(old))
 	for name, f := range old {
-		all[name] = &change{from: w.stored(name, &f)}
+		all[name] = &change{from: r.stored(name, &f)}
 	}
-	for _, e := range w.idx.Entries {
-		if err := w.step("comparing files"); err != nil {
+	for _, e := range entries {
+		if err := r.step("comparing files"); err != nil {
 			return nil, err
 		}
-		now, err := w.present(e)
+		file, err := now(e)
 		if err != nil {
 			return nil, err
 		}
 		c := all[e.Name]
 		switch {
-		case now == nil:
+		case file == nil:
 		case c == nil:
-			all[e.Name] = &change{to: now}
-		case c.from != nil && c.from.file == now.file:
+			all[e.Name] = &change{to: file}
+		case c.from != nil && c.from.file == file.file:
 			delete(all, e.Name)
 		default:
-			c.to = now
+			c.to = file
 		}
 	}
 	return sortedValues(all), nil

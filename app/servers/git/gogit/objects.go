@@ -3,6 +3,7 @@ package gogit
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/zlib"
 	"context"
 	"crypto/rand"
@@ -86,30 +87,17 @@ func newObject(t plumbing.ObjectType, content []byte) *plumbing.MemoryObject {
 
 // readLoose reads an object from a file of its own: "TYPE SIZE", NUL and the contents, compressed.
 func (o *objects) readLoose(f io.Reader) (*plumbing.MemoryObject, error) {
-	const longest = 32
+	const longest = 32 // bytes of "TYPE SIZE" and NUL
 	z, err := zlib.NewReader(bufio.NewReader(f))
 	if err != nil {
 		return nil, errDamaged
 	}
-	in := bufio.NewReader(z)
-	head, err := in.Peek(longest)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, errDamaged
-	}
-	end := bytes.IndexByte(head, 0)
-	if end < 0 {
-		return nil, errDamaged
-	}
-	kind, digits, _ := strings.Cut(string(head[:end]), " ")
-	t, err := plumbing.ParseObjectType(kind)
-	if err != nil || t.IsDelta() {
-		return nil, errDamaged
-	}
-	size, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || size < 0 {
-		return nil, errDamaged
-	}
-	if _, err := in.Discard(end + 1); err != nil {
+	in := bufio.NewReaderSize(z, longest)
+	head, err := in.ReadSlice(0)
+	kind, digits, _ := strings.Cut(strings.TrimSuffix(string(head), "\x00"), " ")
+	t, typeErr := plumbing.ParseObjectType(kind)
+	size, sizeErr := strconv.ParseInt(digits, 10, 64)
+	if cmp.Or(err, typeErr, sizeErr) != nil || t.IsDelta() || size < 0 {
 		return nil, errDamaged
 	}
 	content, err := exactly(o.ctx, in, size, o.limit)

@@ -469,50 +469,39 @@ func (r *Repository) signature(kind string, now time.Time) object.Signature {
 	return object.Signature{Name: name, Email: email, When: now}
 }
 
-// writeTree writes the trees of the index, which is sorted by path, and returns the topmost.
+// writeTree writes the trees of the index, and returns the topmost.
 func (r *Repository) writeTree(entries []*index.Entry) (plumbing.Hash, error) {
-	type node struct {
-		object.Tree
+	staged := slices.DeleteFunc(slices.Clone(entries), func(e *index.Entry) bool { return e.IntentToAdd })
+	slices.SortFunc(staged, func(a, b *index.Entry) int { return strings.Compare(a.Name, b.Name) }) // git does, others may not
+	return r.writeFolder(staged, "")
+}
 
-		dirs map[string]*node
-	}
-	top := &node{}
-	for _, e := range entries {
+// writeFolder writes the tree of entries whose paths begin with dir, and the trees in it.
+func (r *Repository) writeFolder(entries []*index.Entry, dir string) (plumbing.Hash, error) {
+	tree := &object.Tree{}
+	for len(entries) > 0 {
 		if err := r.step("writing folders"); err != nil {
 			return plumbing.ZeroHash, err
 		}
-		if e.IntentToAdd {
-			continue
-		}
-		at := top
-		parts := strings.Split(e.Name, "/")
-		for _, dir := range parts[:len(parts)-1] {
-			if at.dirs == nil {
-				at.dirs = make(map[string]*node)
+		e, n := entries[0], 1
+		name, _, isDir := strings.Cut(e.Name[len(dir):], "/")
+		in := object.TreeEntry{Name: name, Mode: e.Mode, Hash: e.Hash}
+		if isDir {
+			below := dir + name + "/"
+			for n < len(entries) && strings.HasPrefix(entries[n].Name, below) {
+				n++
 			}
-			if at.dirs[dir] == nil {
-				at.dirs[dir] = &node{}
-			}
-			at = at.dirs[dir]
-		}
-		at.Entries = append(at.Entries, object.TreeEntry{Name: parts[len(parts)-1], Mode: e.Mode, Hash: e.Hash})
-	}
-	var write func(n *node) (plumbing.Hash, error)
-	write = func(n *node) (plumbing.Hash, error) {
-		if err := r.step("writing folders"); err != nil {
-			return plumbing.ZeroHash, err
-		}
-		for name, dir := range n.dirs {
-			h, err := write(dir)
+			h, err := r.writeFolder(entries[:n], below)
 			if err != nil {
 				return h, err
 			}
-			n.Entries = append(n.Entries, object.TreeEntry{Name: name, Mode: filemode.Dir, Hash: h})
+			in.Mode, in.Hash = filemode.Dir, h
 		}
-		slices.SortFunc(n.Entries, func(a, b object.TreeEntry) int { return strings.Compare(sortName(a), sortName(b)) })
-		return r.objects.encode(n)
+		tree.Entries = append(tree.Entries, in)
+		entries = entries[n:]
 	}
-	return write(top)
+	slices.SortFunc(tree.Entries, func(a, b object.TreeEntry) int { return strings.Compare(sortName(a), sortName(b)) })
+	return r.objects.encode(tree)
 }
 
 // sortName is what a tree is sorted by: folders as if their names ended with a slash.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -132,7 +133,7 @@ func (r *Repository) detached(commit plumbing.Hash) (at, name string) {
 	if err != nil {
 		return "at", name
 	}
-	for _, line := range reversedLines(text) {
+	for _, line := range slices.Backward(strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")) {
 		fields, message, ok := strings.Cut(line, "\t")
 		to, found := strings.CutPrefix(message, "checkout: moving from ")
 		if !ok || !found {
@@ -176,14 +177,6 @@ func (r *Repository) label(name string, at plumbing.Hash) (string, bool) {
 	return "", false
 }
 
-func reversedLines(text []byte) []string {
-	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-	for i, j := 0, len(lines)-1; i < j; i, j = i+1, j-1 {
-		lines[i], lines[j] = lines[j], lines[i]
-	}
-	return lines
-}
-
 // has reports whether git has a file about something that is under way.
 func (r *Repository) has(name string) bool {
 	_, err := r.dir.Lstat(name)
@@ -212,92 +205,87 @@ func (r *Repository) writeState(b *strings.Builder, conflicts bool) bool {
 	return false
 }
 
-func writeStaged(b *strings.Builder, list []*change, first, merging bool) {
-	if len(list) == 0 {
+// section writes a part of the status, unless it is empty: a heading, what can be done, and a line for each file.
+func section(b *strings.Builder, heading string, hints, lines []string) {
+	if len(lines) == 0 {
 		return
 	}
-	b.WriteString("Changes to be committed:\n")
+	b.WriteString(heading + ":\n")
+	for _, hint := range hints {
+		b.WriteString("  (use \"git " + hint + ")\n")
+	}
+	for _, line := range lines {
+		b.WriteString("\t" + line + "\n")
+	}
+	b.WriteByte('\n')
+}
+
+func writeStaged(b *strings.Builder, list []*change, first, merging bool) {
+	var hints []string
 	switch {
 	case merging:
 	case first:
-		b.WriteString("  (use \"git rm --cached <file>...\" to unstage)\n")
+		hints = []string{"rm --cached <file>...\" to unstage"}
 	default:
-		b.WriteString("  (use \"git restore --staged <file>...\" to unstage)\n")
+		hints = []string{"restore --staged <file>...\" to unstage"}
 	}
+	section(b, "Changes to be committed", hints, describeAll(list))
+}
+
+func describeAll(list []*change) []string {
+	lines := make([]string, 0, len(list))
 	for _, c := range list {
-		b.WriteString("\t" + describe(c) + "\n")
+		lines = append(lines, describe(c))
 	}
-	b.WriteByte('\n')
+	return lines
 }
 
 // describe is the line of a change.
 func describe(c *change) string {
-	label := func(s string) string { return fmt.Sprintf("%-12s", s) }
+	label, name := "modified:", repo.QuotePath(c.path())
 	switch {
 	case c.from == nil:
-		return label("new file:") + repo.QuotePath(c.to.path)
+		label = "new file:"
 	case c.to == nil:
-		return label("deleted:") + repo.QuotePath(c.from.path)
+		label = "deleted:"
 	case c.from.path != c.to.path:
-		return label("renamed:") + repo.QuotePath(c.from.path) + " -> " + repo.QuotePath(c.to.path)
+		label, name = "renamed:", repo.QuotePath(c.from.path)+" -> "+name
 	case kind(c.from.mode) != kind(c.to.mode):
-		return label("typechange:") + repo.QuotePath(c.to.path)
+		label = "typechange:"
 	case c.to.mode == filemode.Submodule:
-		return label("modified:") + repo.QuotePath(c.to.path) + " (new commits)"
+		name += " (new commits)"
 	}
-	return label("modified:") + repo.QuotePath(c.to.path)
+	return fmt.Sprintf("%-12s%s", label, name)
 }
 
 func writeConflicts(b *strings.Builder, conflicts map[string]int) {
-	if len(conflicts) == 0 {
-		return
-	}
 	// By the stages that there are: 1 is the common ancestor, 2 ours, 3 theirs.
 	labels := []string{1: "both deleted:", 2: "added by us:", 3: "deleted by them:", 4: "added by them:", 5: "deleted by us:", 6: "both added:", 7: "both modified:"}
-	hint := "mark resolution"
-	for _, stages := range conflicts {
-		if stages != 6 && stages != 7 {
-			hint = "mark resolution as appropriate"
-		}
-	}
-	b.WriteString("Unmerged paths:\n")
-	if hint == "mark resolution" {
-		b.WriteString("  (use \"git add <file>...\" to mark resolution)\n")
-	} else {
-		b.WriteString("  (use \"git add/rm <file>...\" as appropriate to mark resolution)\n")
-	}
+	hint := "add <file>...\" to mark resolution"
+	var lines []string
 	for _, name := range sortedKeys(conflicts) {
-		fmt.Fprintf(b, "\t%-17s%s\n", labels[conflicts[name]], repo.QuotePath(name))
+		stages := conflicts[name]
+		if stages != 6 && stages != 7 {
+			hint = "add/rm <file>...\" as appropriate to mark resolution"
+		}
+		lines = append(lines, fmt.Sprintf("%-17s%s", labels[stages], repo.QuotePath(name)))
 	}
-	b.WriteByte('\n')
+	section(b, "Unmerged paths", []string{hint}, lines)
 }
 
 func writeUnstaged(b *strings.Builder, list []*change) {
-	if len(list) == 0 {
-		return
+	add := "add"
+	if slices.ContainsFunc(list, func(c *change) bool { return c.to == nil }) {
+		add = "add/rm"
 	}
-	b.WriteString("Changes not staged for commit:\n")
-	add := "git add"
-	for _, c := range list {
-		if c.to == nil {
-			add = "git add/rm"
-		}
-	}
-	fmt.Fprintf(b, "  (use \"%s <file>...\" to update what will be committed)\n", add)
-	b.WriteString("  (use \"git restore <file>...\" to discard changes in working directory)\n")
-	for _, c := range list {
-		b.WriteString("\t" + describe(c) + "\n")
-	}
-	b.WriteByte('\n')
+	hints := []string{add + " <file>...\" to update what will be committed", "restore <file>...\" to discard changes in working directory"}
+	section(b, "Changes not staged for commit", hints, describeAll(list))
 }
 
 func writeUntracked(b *strings.Builder, list []string) {
-	if len(list) == 0 {
-		return
-	}
-	b.WriteString("Untracked files:\n  (use \"git add <file>...\" to include in what will be committed)\n")
+	lines := make([]string, 0, len(list))
 	for _, name := range list {
-		b.WriteString("\t" + repo.QuotePath(name) + "\n")
+		lines = append(lines, repo.QuotePath(name))
 	}
-	b.WriteByte('\n')
+	section(b, "Untracked files", []string{"add <file>...\" to include in what will be committed"}, lines)
 }

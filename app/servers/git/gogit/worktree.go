@@ -267,40 +267,23 @@ func (w *workTree) unstaged() (list []*change, conflicts map[string]int, err err
 	return list, conflicts, nil
 }
 
-// staged lists what the next commit would change.
+// staged lists what the next commit would change. Files with conflicts are not in it.
 func (r *Repository) staged(idx *index.Index) ([]*change, error) {
 	tree, err := r.headTree()
 	if err != nil {
 		return nil, err
 	}
-	old, err := r.flatten(tree)
-	if err != nil {
-		return nil, err
-	}
-	all := make(map[string]*change, len(old))
-	for name, f := range old {
-		all[name] = &change{from: r.stored(name, &f)}
-	}
-	for _, e := range idx.Entries {
-		if err := r.step("comparing files"); err != nil {
-			return nil, err
+	conflicts := make(map[string]bool)
+	list, err := r.since(tree, idx.Entries, func(e *index.Entry) (*side, error) {
+		if e.Stage != notConflicted {
+			conflicts[e.Name] = true
 		}
-		switch {
-		case e.Stage != notConflicted:
-			delete(all, e.Name)
-		case e.IntentToAdd:
-		case all[e.Name] != nil && all[e.Name].from.file == file{e.Mode, e.Hash}:
-			delete(all, e.Name)
-		default:
-			c := all[e.Name]
-			if c == nil {
-				c = &change{}
-				all[e.Name] = c
-			}
-			c.to = r.stored(e.Name, &file{e.Mode, e.Hash})
+		if conflicts[e.Name] || e.IntentToAdd {
+			return nil, nil
 		}
-	}
-	return sortedValues(all), nil
+		return r.stored(e.Name, &file{e.Mode, e.Hash}), nil
+	})
+	return slices.DeleteFunc(list, func(c *change) bool { return conflicts[c.path()] }), err
 }
 
 // untracked lists files and folders that git does not know and is not told to ignore.

@@ -54,36 +54,23 @@ func (p *Place) outside(name string) error {
 
 // QuotePath writes a path as git does: in quotes if it has bytes that are not plain.
 func QuotePath(path string) string {
-	plain := true
+	var b strings.Builder
 	for i := range len(path) {
-		if c := path[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
-			plain = false
-			break
+		switch c := path[i]; {
+		case c == '"' || c == '\\':
+			b.WriteString(`\` + string(c))
+		case c >= '\a' && c <= '\r':
+			b.WriteString(`\` + "abtnvfr"[c-'\a':c-'\a'+1])
+		case c < 0x20 || c >= 0x7f:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
 		}
 	}
-	if plain {
+	if b.Len() == len(path) {
 		return path
 	}
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(path) {
-		switch c := path[i]; c {
-		case '"', '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case '\a', '\b', '\t', '\n', '\v', '\f', '\r':
-			b.WriteByte('\\')
-			b.WriteByte("abtnvfr"[c-'\a'])
-		default:
-			if c < 0x20 || c >= 0x7f {
-				fmt.Fprintf(&b, `\%03o`, c)
-			} else {
-				b.WriteByte(c)
-			}
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
+	return `"` + b.String() + `"`
 }
 
 // ValidPath reports whether a path is one that the index and trees may have.

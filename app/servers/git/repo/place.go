@@ -182,35 +182,7 @@ func (p *Place) check() error {
 			}
 		}
 	}
-	text, err := ReadSmall(filepath.Join(p.Common, "objects", "info", "alternates"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		if _, err := p.inside(JoinIn(filepath.Join(p.Common, "objects"), line), "objects/info/alternates"); err != nil {
-			return err
-		}
-	}
 	return nil
-}
-
-// packedRefs is the size of packed-refs.
-func (p *Place) packedRefs() int64 {
-	info, err := os.Stat(filepath.Join(p.Common, "packed-refs"))
-	if err != nil {
-		return 0
-	}
-	return info.Size()
-}
-
-// alternates reports whether the repository takes objects of another one.
-func (p *Place) alternates() bool {
-	text, err := ReadSmall(filepath.Join(p.Common, "objects", "info", "alternates"))
-	return err == nil && len(bytes.TrimSpace(text)) > 0
 }
 
 // inside resolves path, which is what of the repository, and refuses it if it lies outside.

@@ -3,6 +3,8 @@ package repo
 import (
 	"bytes"
 	"cmp"
+	"errors"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -151,11 +153,12 @@ func (p *Place) CheckSettings(s Settings) error {
 			}
 		}
 	}
-	if p.alternates() {
+	text, err := ReadSmall(filepath.Join(p.Common, "objects", "info", "alternates"))
+	if len(bytes.TrimSpace(text)) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Unsupported("a repository that takes objects of another one (objects/info/alternates)")
 	}
-	if size := p.packedRefs(); size > MaxPackedRefs {
-		return Unsupported("a repository whose .git/packed-refs has %d bytes, more than %d,", size, MaxPackedRefs)
+	if info, err := os.Stat(filepath.Join(p.Common, "packed-refs")); err == nil && info.Size() > MaxPackedRefs {
+		return Unsupported("a repository whose .git/packed-refs has %d bytes, more than %d,", info.Size(), MaxPackedRefs)
 	}
 	return nil
 }

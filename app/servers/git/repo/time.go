@@ -86,26 +86,15 @@ func parseAgo(text string, now time.Time) (from, to time.Time, ok bool) {
 	if err != nil || n < 0 || n > most {
 		return from, to, false
 	}
-	var t time.Time
-	switch strings.TrimSuffix(words[1], "s") {
-	case "second", "sec":
-		t = now.Add(-time.Duration(n) * time.Second)
-	case "minute", "min":
-		t = now.Add(-time.Duration(n) * time.Minute)
-	case "hour":
-		t = now.Add(-time.Duration(n) * time.Hour)
-	case "day":
-		t = now.AddDate(0, 0, -n)
-	case "week":
-		t = now.AddDate(0, 0, -7*n)
-	case "fortnight":
-		t = now.AddDate(0, 0, -14*n)
-	case "month":
-		t = now.AddDate(0, -n, 0)
-	case "year":
-		t = now.AddDate(-n, 0, 0)
-	default:
-		return from, to, false
+	unit := strings.TrimSuffix(words[1], "s")
+	if length, ok := units[unit]; ok {
+		now = now.Add(-time.Duration(n) * length)
+		return now, now, true
 	}
-	return t, t, true
+	days, ok := map[string][3]int{"day": {0, 0, n}, "week": {0, 0, 7 * n}, "fortnight": {0, 0, 14 * n}, "month": {0, n, 0}, "year": {n, 0, 0}}[unit]
+	now = now.AddDate(-days[0], -days[1], -days[2])
+	return now, now, ok
 }
+
+// units are spans of time that have one length.
+var units = map[string]time.Duration{"second": time.Second, "sec": time.Second, "minute": time.Minute, "min": time.Minute, "hour": time.Hour}
