@@ -34,11 +34,12 @@ once; each change is on the disk when its call is answered.`,
 			var o memory.Options
 			file := f.String("file", "", "keep the memory in this `FILE` (default: $MEMORY_FILE_PATH, or memory.jsonl in the folder of settings)")
 			f.IntVar(&o.MaxFile, "max-file", memory.DefaultMaxFile, "the most `BYTES` that the file may have")
-			f.BoolVar(&o.SetAside, "set-aside", false, "move lines that cannot be read to FILE.rejected, in the place of refusing the file")
+			f.IntVar(&o.MaxResult, "max-result", memory.DefaultMaxResult, "the most `BYTES` of JSON in one result of a tool; more comes in pages")
+			f.BoolVar(&o.SetAside, "set-aside", false, "move lines that cannot be read to FILE.rejected, instead of keeping them in the file")
 			f.BoolVar(&o.Confirm, "confirm", false, "have the person asked before something is deleted, by clients that can ask")
 			return func(_ context.Context, _ *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
-				if o.MaxFile <= 0 {
-					return nil, nil, usagef("--max-file must be more than 0")
+				if o.MaxFile <= 0 || o.MaxResult <= 0 {
+					return nil, nil, usagef("--max-file and --max-result must be more than 0")
 				}
 				path := cmp.Or(*file, os.Getenv("MEMORY_FILE_PATH"))
 				if path == "" {

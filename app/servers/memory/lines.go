@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/parley-mcp/parley/app/servers"
 )
 
 // Types of lines in the file.
@@ -40,25 +42,54 @@ type badLine struct {
 
 func (b *badLine) Error() string { return fmt.Sprintf("line %d: %v", b.number, b.err) }
 
-// parse reads a file. The graph holds on to parts of data. What cannot be read is returned beside it.
-func parse(data []byte) (*graph, []badLine) {
+// parse reads a file. The graph holds on to parts of data.
+func parse(steps *servers.Steps, data []byte) (*graph, error) {
 	g := newGraph()
-	var bad []badLine
 	number := 0
 	for line := range bytes.Lines(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))) { // a byte order mark
+		if err := steps.Add(len(line)); err != nil {
+			return nil, err
+		}
 		number++
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 {
 			continue
 		}
-		if err := g.read(line); err != nil {
-			bad = append(bad, badLine{number, line, err})
+		err := g.read(line)
+		if err == nil {
+			continue
+		}
+		parts := split(line)
+		for _, part := range parts {
+			if len(parts) > 1 {
+				err = g.read(part)
+			}
+			if err != nil {
+				g.bad = append(g.bad, badLine{number, part, err})
+			}
 		}
 	}
-	return g, bad
+	return g, nil
 }
 
-// read adds what a line has. The names of members are taken in their exact spelling: "Name" is another
+// split returns the records on a line that is not one: a program that appends to a file without a newline
+// at its end writes on the last line. The last one is the rest that is not JSON, if there is any.
+func split(line []byte) (records [][]byte) {
+	dec := json.NewDecoder(bytes.NewReader(line))
+	for {
+		begin := dec.InputOffset()
+		var record json.RawMessage
+		if err := dec.Decode(&record); err != nil {
+			if rest := bytes.TrimSpace(line[begin:]); len(rest) > 0 {
+				records = append(records, rest)
+			}
+			return records
+		}
+		records = append(records, bytes.TrimSpace(line[begin:dec.InputOffset()]))
+	}
+}
+
+// read adds the record on a line. The names of members are taken in their exact spelling: "Name" is another
 // program's.
 func (g *graph) read(line []byte) error {
 	var m map[string]any // a struct would ignore the case of names
@@ -122,15 +153,16 @@ func rewrite(line []byte) []byte {
 	return append([]byte{changedMark}, line...)
 }
 
-// encode writes the lines of a graph, with no end of line after the last, as the reference server does:
-// entities, relations, and then the lines of others. Every line is made that was not there.
-func (g *graph) encode() ([]byte, error) {
+// encode writes the lines of a graph: entities, relations, then the lines of others and those that cannot
+// be read. Every line is made that was not there.
+func (g *graph) encode(steps *servers.Steps) ([]byte, error) {
 	var out bytes.Buffer
-	write := func(line []byte) {
-		if out.Len() > 0 {
-			out.WriteByte('\n')
-		}
+	number := 0
+	write := func(line []byte) error {
+		number++
 		out.Write(line)
+		out.WriteByte('\n')
+		return steps.Add(len(line))
 	}
 	for _, n := range g.nodes {
 		if len(n.line) == 0 || n.line[0] == changedMark {
@@ -140,7 +172,9 @@ func (g *graph) encode() ([]byte, error) {
 			}
 			n.line = line
 		}
-		write(n.line)
+		if err := write(n.line); err != nil {
+			return nil, err
+		}
 	}
 	for i := range g.edges {
 		e := &g.edges[i]
@@ -151,10 +185,20 @@ func (g *graph) encode() ([]byte, error) {
 			}
 			e.line = line
 		}
-		write(e.line)
+		if err := write(e.line); err != nil {
+			return nil, err
+		}
 	}
 	for _, line := range g.foreign {
-		write(line)
+		if err := write(line); err != nil {
+			return nil, err
+		}
+	}
+	for i := range g.bad {
+		if err := write(g.bad[i].text); err != nil {
+			return nil, err
+		}
+		g.bad[i].number = number
 	}
 	return out.Bytes(), nil
 }

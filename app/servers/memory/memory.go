@@ -16,10 +16,11 @@ const GraphURI = "memory://knowledge-graph"
 
 // Defaults of Options.
 const (
-	DefaultMaxFile   = 64 << 20
-	DefaultMaxResult = 4 << 20
-	DefaultLockWait  = 10 * time.Second
-	DefaultPoll      = time.Second
+	DefaultMaxFile     = 64 << 20
+	DefaultMaxResult   = 48 << 10
+	DefaultMaxResource = 4 << 20
+	DefaultLockWait    = 10 * time.Second
+	DefaultPoll        = time.Second
 )
 
 // Options are what is not required of the server. A nil *Options, and each zero field, means the
@@ -38,17 +39,20 @@ type Options struct {
 	// MaxFile is the most bytes that the file may have: a larger one is not read, and a change that
 	// would make it larger is refused. Default 64 MiB.
 	MaxFile int
-	// MaxResult is the most bytes of JSON of entities and relations in one result, roughly; what
-	// does not fit comes in pages. Default 4 MiB.
+	// MaxResult is the most bytes of compact JSON of entities and relations in one result of a tool,
+	// roughly. What does not fit comes in pages. One entity that is larger than that is a page of its own.
+	// Default 48 KiB, which as indented text is some 20,000 tokens: hosts refuse or cut larger results.
 	MaxResult int
+	// MaxResource is the same for a resource, which has no pages: a larger one is refused. Default 4 MiB.
+	MaxResource int
 	// LockWait is how long a change waits for other processes that use the file. Default 10 s.
 	LockWait time.Duration
 	// Poll is how often the file is looked at for changes of other processes, while a client is
 	// subscribed to the graph. Default 1 s.
 	Poll time.Duration
-	// SetAside moves lines of the file that cannot be read to a file beside it, with ".rejected"
-	// added to the name, the next time that it is read. Default: such a file is refused, and stays
-	// as it is.
+	// SetAside moves lines of the file that cannot be read to a file next to it, with ".rejected" added to
+	// the name, the next time that it is read. Default: such lines stay in the file and are reported in
+	// the log and in results. A file without any line that can be read is refused.
 	SetAside bool
 }
 
@@ -67,6 +71,7 @@ func New(version, path string, o *Options) (*server.Server, error) {
 	}
 	opts.MaxFile = cmp.Or(opts.MaxFile, DefaultMaxFile)
 	opts.MaxResult = cmp.Or(opts.MaxResult, DefaultMaxResult)
+	opts.MaxResource = cmp.Or(opts.MaxResource, DefaultMaxResource)
 	opts.LockWait = cmp.Or(opts.LockWait, DefaultLockWait)
 	opts.Poll = cmp.Or(opts.Poll, DefaultPoll)
 	st, err := newStore(path, &opts)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -14,6 +15,8 @@ type Graph struct {
 	Relations []Relation `json:"relations"`
 	// NextOffset is where the next page begins; absent on the last.
 	NextOffset int `json:"nextOffset,omitzero" desc:"The offset of the next page: present if there is more."`
+	// UnreadableLines is the number of lines of the file that cannot be read, and are not part of the graph.
+	UnreadableLines int `json:"unreadableLines,omitzero" desc:"How many lines of the file cannot be read and were left out."`
 }
 
 // A page says which part of a list of entities, and after them relations, is wanted.
@@ -24,8 +27,8 @@ type page struct {
 
 // part gives a page of some entities and of the relations that begin or end at one of them; with all
 // also of relations that lead from nowhere to nowhere. total is the number of all that pages have.
-func (g *graph) part(nodes []*node, all bool, p page) (part Graph, total int) {
-	part = Graph{Entities: []Entity{}, Relations: []Relation{}}
+func (g *graph) part(steps *servers.Steps, nodes []*node, all bool, p page) (part Graph, total int, err error) {
+	part = Graph{Entities: []Entity{}, Relations: []Relation{}, UnreadableLines: len(g.bad)}
 	found := make(map[string]struct{}, len(nodes))
 	for _, n := range nodes {
 		found[n.Name] = struct{}{}
@@ -46,11 +49,17 @@ func (g *graph) part(nodes []*node, all bool, p page) (part Graph, total int) {
 		return !full
 	}
 	for _, n := range nodes {
+		if err := steps.Add(16 * len(n.Observations)); err != nil {
+			return part, total, err
+		}
 		if take(n.size()) {
 			part.Entities = append(part.Entities, n.Entity)
 		}
 	}
 	for i := range g.edges {
+		if err := steps.Add(0); err != nil {
+			return part, total, err
+		}
 		r := g.edges[i].Relation
 		if !all && !has(found, r.From) && !has(found, r.To) {
 			continue
@@ -59,7 +68,7 @@ func (g *graph) part(nodes []*node, all bool, p page) (part Graph, total int) {
 			part.Relations = append(part.Relations, r)
 		}
 	}
-	return part, total
+	return part, total, nil
 }
 
 // About how many bytes the JSON of an entity, an observation and a relation has besides its texts.

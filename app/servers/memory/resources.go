@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
@@ -21,12 +22,12 @@ func resources(s *store) []server.Feature {
 	return []server.Feature{
 		server.Resource(GraphURI, "knowledge-graph", func(ctx context.Context) (string, error) {
 			var part Graph
-			err := s.view(ctx, func(g *graph) error {
-				part, _ = g.part(g.nodes, true, page{most: s.o.MaxResult})
-				return nil
+			err := s.view(ctx, func(steps *servers.Steps, g *graph) (err error) {
+				part, _, err = g.part(steps, g.nodes, true, page{most: s.o.MaxResource})
+				return err
 			})
 			if err == nil && part.NextOffset > 0 {
-				err = mcp.Errorf("the graph is too large to be read at once (%d bytes of JSON at most); use the tool read_graph, which gives pages, or search_nodes", s.o.MaxResult)
+				err = mcp.Errorf("the graph is too large to be read at once (%d bytes of JSON at most); use the tool read_graph, which gives pages, or search_nodes", s.o.MaxResource)
 			}
 			if err != nil {
 				return "", err
@@ -38,13 +39,16 @@ func resources(s *store) []server.Feature {
 		}),
 		server.Template("memory://entity/{name}", "entity", func(ctx context.Context, in entityIn) (string, error) {
 			var part Graph
-			err := s.view(ctx, func(g *graph) error {
-				nodes := g.open([]string{in.Name})
+			err := s.view(ctx, func(steps *servers.Steps, g *graph) error {
+				nodes, err := g.open(steps, []string{in.Name})
+				if err != nil {
+					return err
+				}
 				if len(nodes) == 0 {
 					return server.ErrNotFound
 				}
-				part, _ = g.part(nodes, false, page{most: s.o.MaxResult})
-				return nil
+				part, _, err = g.part(steps, nodes, false, page{most: s.o.MaxResource})
+				return err
 			})
 			if err != nil {
 				return "", err
@@ -60,8 +64,11 @@ func resources(s *store) []server.Feature {
 // names completes the name of an entity.
 func (s *store) names(ctx context.Context, typed string, _ map[string]string) (names []string, err error) {
 	typed = strings.ToLower(typed)
-	err = s.view(ctx, func(g *graph) error {
+	err = s.view(ctx, func(steps *servers.Steps, g *graph) error {
 		for _, n := range g.nodes {
+			if err := steps.Add(len(n.Name)); err != nil {
+				return err
+			}
 			if strings.HasPrefix(strings.ToLower(n.Name), typed) {
 				if names = append(names, n.Name); len(names) == maxCompletions {
 					break

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/safefile"
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -58,7 +58,7 @@ func newStore(path string, o *Options) (*store, error) {
 }
 
 // view calls see with the graph as it is in the file. see must not change or keep it.
-func (s *store) view(ctx context.Context, see func(g *graph) error) error {
+func (s *store) view(ctx context.Context, see func(steps *servers.Steps, g *graph) error) error {
 	if err := s.acquire(ctx); err != nil {
 		return err
 	}
@@ -75,25 +75,29 @@ func (s *store) view(ctx context.Context, see func(g *graph) error) error {
 		}
 		// Without a lock, as in a folder that may not be written to, the file is the one or the
 		// other all the same: it is replaced as a whole.
-		if err := s.load(err == nil); err != nil {
+		if err := s.load(ctx, err == nil); err != nil {
 			return err
 		}
 	}
-	return see(s.graph)
+	return see(servers.NewSteps(ctx), s.graph)
 }
+
+// A doing is a change of the graph. It reports whether it changed the graph. After an error it must not
+// have changed it, unless the error is that of steps, whose call was cancelled.
+type doing func(steps *servers.Steps, g *graph) (changed bool, err error)
 
 // A pending change waits for the goroutine that makes changes.
 type pending struct {
-	do   func(g *graph) (changed bool, err error)
+	ctx  context.Context
+	do   doing
 	err  error
 	done chan struct{} // closed when err is set
 }
 
-// change calls do with the graph as it is in the file, and writes the file if do reports a change. After
-// an error of do nothing has changed: do must return it before it changes the graph. do may be called
-// again if what it did could not be written together with other changes.
-func (s *store) change(ctx context.Context, do func(g *graph) (changed bool, err error)) error {
-	c := &pending{do: do, done: make(chan struct{})}
+// change calls do with the graph as it is in the file, and writes the file if do reports a change. do may be
+// called again if its change could not be written together with other changes.
+func (s *store) change(ctx context.Context, do doing) error {
+	c := &pending{ctx: ctx, do: do, done: make(chan struct{})}
 	s.waitingMu.Lock()
 	s.waiting = append(s.waiting, c)
 	s.waitingMu.Unlock()
@@ -130,52 +134,75 @@ func (s *store) makeWaiting(ctx context.Context, own *pending) {
 	all := s.waiting
 	s.waiting = nil
 	s.waitingMu.Unlock()
-	unlock, err := s.lock(ctx)
-	if err != nil && ctx.Err() != nil && slices.Contains(all, own) {
-		// Only this call was cancelled: one of the other callers makes the other changes.
-		s.waitingMu.Lock()
-		s.waiting = append(slices.DeleteFunc(all, func(c *pending) bool { return c == own }), s.waiting...)
-		s.waitingMu.Unlock()
-		all = []*pending{own}
-	}
-	if err == nil {
-		defer unlock()
-		if err = s.make(all); err != nil && len(all) > 1 {
-			for _, c := range all { // one of them may be what cannot be written
-				if err := s.make([]*pending{c}); err != nil {
-					c.err = err
-				}
-			}
-			err = nil
-		}
-	}
-	for _, c := range all {
-		if err != nil {
-			c.err = err
-		}
+	left, err := s.makeAll(ctx, all)
+	for _, c := range all[:len(all)-len(left)] {
 		close(c.done)
 	}
+	var others []*pending
+	for _, c := range left {
+		if ctx.Err() != nil && c != own {
+			others = append(others, c)
+			continue
+		}
+		c.err = err
+		close(c.done)
+	}
+	// If this call was cancelled, one of the other callers makes the other changes.
+	s.waitingMu.Lock()
+	s.waiting = append(others, s.waiting...)
+	s.waitingMu.Unlock()
 }
 
-// make makes changes, under the lock, and writes them. An error is that of all of them, and none was
-// made then; errors of their functions are in them.
-func (s *store) make(changes []*pending) error {
+// makeAll makes changes under the lock, and sets their errors. left are the last of them: those that were not
+// made because of err.
+func (s *store) makeAll(ctx context.Context, changes []*pending) (left []*pending, err error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return changes, err
+	}
+	defer unlock()
+	err = s.make(ctx, changes)
+	if err == nil {
+		return nil, nil
+	}
+	if len(changes) == 1 || ctx.Err() != nil {
+		return changes, err
+	}
+	for i := range changes { // one of them may be the one that cannot be written
+		err := s.make(ctx, changes[i:i+1])
+		if err != nil && ctx.Err() != nil {
+			return changes[i:], err
+		}
+		if err != nil {
+			changes[i].err = err
+		}
+	}
+	return nil, nil
+}
+
+// make makes changes, under the lock, and writes them. If it returns an error, none was made. Errors of
+// their functions are in them.
+func (s *store) make(ctx context.Context, changes []*pending) error {
 	if current, err := s.current(); err != nil {
 		return err
 	} else if !current {
-		if err := s.load(true); err != nil {
+		if err := s.load(ctx, true); err != nil {
 			return err
 		}
 	}
 	changed := false
 	for _, c := range changes {
-		did, err := c.do(s.graph)
+		did, err := c.do(servers.NewSteps(c.ctx), s.graph)
+		if err != nil && c.ctx.Err() != nil {
+			s.graph = nil // a part of the change may be in it
+			return err
+		}
 		changed, c.err = changed || did && err == nil, err
 	}
 	if !changed {
 		return nil
 	}
-	if err := s.save(); err != nil {
+	if err := s.save(ctx); err != nil {
 		s.graph = nil // it has what the file has not
 		return err
 	}
@@ -231,7 +258,7 @@ func same(a, b fs.FileInfo) bool {
 }
 
 // load reads the file, under the lock if it is locked.
-func (s *store) load(locked bool) (err error) {
+func (s *store) load(ctx context.Context, locked bool) (err error) {
 	s.graph, s.stamp = nil, nil
 	if locked {
 		_ = safefile.RemoveTemporary(s.path) // they take room, and harm nothing
@@ -256,52 +283,61 @@ func (s *store) load(locked bool) (err error) {
 	if err != nil {
 		return mcp.Errorf("the memory cannot be read: %w", err)
 	}
-	g, bad := parse(data)
-	if len(bad) > 0 {
-		return s.loadBad(g, bad)
+	g, err := parse(servers.NewSteps(ctx), data)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(g.bad) == 0:
+	case s.o.SetAside:
+		return s.setAside(ctx, g)
+	case len(g.nodes)+len(g.edges)+len(g.foreign) == 0:
+		return mcp.Errorf("%s cannot be read, and was left as it is: no line of it is a record of a memory (%w). A person must repair it or name another file, or start the server with --set-aside, which moves such lines to %s", s.path, &g.bad[0], s.rejected())
+	default:
+		s.warn("lines that cannot be read are kept in the file and left out", "file", s.path, "lines", len(g.bad), "first", g.bad[0].Error())
 	}
 	s.graph, s.stamp = g, info
 	return nil
 }
 
-// loadBad decides about a file with lines that cannot be read.
-func (s *store) loadBad(g *graph, bad []badLine) error {
-	if !s.o.SetAside {
-		more := ""
-		if len(bad) > 1 {
-			more = fmt.Sprintf(" (and %d more lines)", len(bad)-1)
-		}
-		return mcp.Errorf("%s cannot be read, and was left as it is: %w%s. A person must repair it, or start the server with --set-aside, which moves such lines to %s", s.path, &bad[0], more, s.rejected())
+func (s *store) warn(message string, args ...any) {
+	if s.o.Server != nil && s.o.Server.Logger != nil {
+		s.o.Server.Logger.Warn(message, args...)
 	}
-	var lines bytes.Buffer
-	for _, b := range bad {
-		lines.Write(b.text)
-		lines.WriteByte('\n')
+}
+
+// setAside moves lines that cannot be read to a file next to the memory, under the lock.
+func (s *store) setAside(ctx context.Context, g *graph) error {
+	lines := []byte{'\n'} // the last line of the file may have been cut off
+	for _, b := range g.bad {
+		lines = append(append(lines, b.text...), '\n')
 	}
 	f, err := os.OpenFile(s.rejected(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err == nil {
-		_, err = f.Write(lines.Bytes())
+		if info, err := f.Stat(); err == nil && info.Size() == 0 {
+			lines = lines[1:]
+		}
+		_, err = f.Write(lines)
 		err = errors.Join(err, f.Sync(), f.Close())
 	}
 	if err != nil {
 		return mcp.Errorf("the lines that cannot be read cannot be set aside, so nothing was changed: %w", err)
 	}
-	s.graph = g
-	if err := s.save(); err != nil {
+	count := len(g.bad)
+	s.graph, g.bad = g, nil
+	if err := s.save(ctx); err != nil {
 		s.graph = nil
 		return err
 	}
-	if s.o.Server != nil && s.o.Server.Logger != nil {
-		s.o.Server.Logger.Warn("lines that cannot be read were moved", "from", s.path, "to", s.rejected(), "lines", len(bad))
-	}
+	s.warn("lines that cannot be read were moved", "from", s.path, "to", s.rejected(), "lines", count)
 	return nil
 }
 
 func (s *store) rejected() string { return s.path + ".rejected" }
 
 // save writes the graph, under the lock.
-func (s *store) save() error {
-	data, err := s.graph.encode()
+func (s *store) save(ctx context.Context) error {
+	data, err := s.graph.encode(servers.NewSteps(ctx))
 	if err != nil {
 		return err
 	}

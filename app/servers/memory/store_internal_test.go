@@ -8,11 +8,13 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/parley-mcp/parley/app/servers"
 )
 
 // changing makes changes that come while another is made, and returns their errors and how often the file
 // was written.
-func changing(t *testing.T, o *Options, contexts []context.Context, do []func(g *graph) (bool, error)) (errs []error, writes int, file string) {
+func changing(t *testing.T, o *Options, contexts []context.Context, do []doing) (errs []error, writes int, file string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "memory.jsonl")
 	s, err := newStore(path, o)
@@ -36,9 +38,10 @@ func changing(t *testing.T, o *Options, contexts []context.Context, do []func(g 
 }
 
 // adding is a change that adds an entity.
-func adding(name string) func(g *graph) (bool, error) {
-	return func(g *graph) (bool, error) {
-		return len(g.createEntities([]Entity{{Name: name, EntityType: "t"}})) > 0, nil
+func adding(name string) doing {
+	return func(steps *servers.Steps, g *graph) (bool, error) {
+		added, err := g.createEntities(steps, []newEntity{{Name: name, EntityType: "t"}})
+		return len(added) > 0, err
 	}
 }
 
@@ -50,7 +53,7 @@ func TestChangesTogether(t *testing.T) {
 		refused := errors.New("refused")
 		errs, writes, file := changing(t, &Options{MaxFile: DefaultMaxFile, LockWait: DefaultLockWait},
 			[]context.Context{t.Context(), t.Context(), gone, t.Context()},
-			[]func(g *graph) (bool, error){adding("one"), func(*graph) (bool, error) { return false, refused }, adding("two"), adding("three")})
+			[]doing{adding("one"), func(*servers.Steps, *graph) (bool, error) { return false, refused }, adding("two"), adding("three")})
 		if errs[0] != nil || !errors.Is(errs[1], refused) || !errors.Is(errs[2], context.Canceled) || errs[3] != nil {
 			t.Errorf("%q", errs)
 		}
@@ -65,7 +68,7 @@ func TestTooLargeTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := []context.Context{t.Context(), t.Context(), t.Context()}
 		errs, writes, file := changing(t, &Options{MaxFile: 300, LockWait: DefaultLockWait}, all,
-			[]func(g *graph) (bool, error){adding("one"), adding(strings.Repeat("x", 300)), adding("three")})
+			[]doing{adding("one"), adding(strings.Repeat("x", 300)), adding("three")})
 		if errs[0] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "at most 300 are allowed") || errs[2] != nil {
 			t.Errorf("%q", errs)
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 type createEntitiesIn struct {
-	Entities []Entity `json:"entities" desc:"The entities to create."`
+	Entities []newEntity `json:"entities" desc:"The entities to create." maxlen:"10000"`
 }
 
 type createEntitiesOut struct {
@@ -19,7 +19,7 @@ type createEntitiesOut struct {
 }
 
 type relationsIn struct {
-	Relations []Relation `json:"relations" desc:"The relations."`
+	Relations []Relation `json:"relations" desc:"The relations." maxlen:"10000"`
 }
 
 type createRelationsOut struct {
@@ -27,7 +27,7 @@ type createRelationsOut struct {
 }
 
 type addObservationsIn struct {
-	Observations []Observations `json:"observations" desc:"What to add, for each entity."`
+	Observations []Observations `json:"observations" desc:"What to add, for each entity." maxlen:"10000"`
 }
 
 type addObservationsOut struct {
@@ -38,20 +38,24 @@ type addObservationsOut struct {
 func addingTools(s *store, scopes []string) []server.Feature {
 	return []server.Feature{
 		server.Tool("create_entities", "Remembers new entities with what is known about them. Entities whose names are there already are left as they are: use add_observations for them.",
-			creating(s, func(g *graph, in createEntitiesIn) []Entity { return g.createEntities(in.Entities) },
+			creating(s, func(steps *servers.Steps, g *graph, in createEntitiesIn) ([]Entity, error) {
+				return g.createEntities(steps, in.Entities)
+			},
 				func(added []Entity) createEntitiesOut { return createEntitiesOut{added} }),
 		).With(server.ToolOptions{Title: "Create Entities", Annotations: servers.Hints(false, false, false), Scopes: scopes}),
 
-		server.Tool("create_relations", "Remembers relations between entities, in active voice. Those that are there already are left out.",
-			creating(s, func(g *graph, in relationsIn) []Relation { return g.createRelations(in.Relations) },
+		server.Tool("create_relations", "Remembers relations between entities, in active voice. Those that are there already are left out. Fails, and adds nothing, if an entity at one of the ends does not exist.",
+			creating(s, func(steps *servers.Steps, g *graph, in relationsIn) ([]Relation, error) {
+				return g.createRelations(steps, in.Relations)
+			},
 				func(added []Relation) createRelationsOut { return createRelationsOut{added} }),
 		).With(server.ToolOptions{Title: "Create Relations", Annotations: servers.Hints(false, false, false), Scopes: scopes}),
 
 		server.Tool("add_observations", "Adds facts to entities that are there. Fails, and adds nothing, if one of the entities is not.",
 			func(ctx context.Context, in addObservationsIn) (mcp.With[addObservationsOut], error) {
 				var results []Added
-				err := s.change(ctx, func(g *graph) (changed bool, err error) {
-					results, err = g.addObservations(in.Observations)
+				err := s.change(ctx, func(steps *servers.Steps, g *graph) (changed bool, err error) {
+					results, err = g.addObservations(steps, in.Observations)
 					for _, r := range results {
 						changed = changed || len(r.AddedObservations) > 0
 					}
@@ -66,12 +70,12 @@ func addingTools(s *store, scopes []string) []server.Feature {
 }
 
 // creating makes a tool of a function that returns what it added, and one that makes the result of that.
-func creating[In, Item, Out any](s *store, do func(g *graph, in In) []Item, result func(added []Item) Out) func(context.Context, In) (mcp.With[Out], error) {
+func creating[In, Item, Out any](s *store, do func(steps *servers.Steps, g *graph, in In) ([]Item, error), result func(added []Item) Out) func(context.Context, In) (mcp.With[Out], error) {
 	return func(ctx context.Context, in In) (mcp.With[Out], error) {
 		var added []Item
-		err := s.change(ctx, func(g *graph) (bool, error) {
-			added = do(g, in)
-			return len(added) > 0, nil
+		err := s.change(ctx, func(steps *servers.Steps, g *graph) (changed bool, err error) {
+			added, err = do(steps, g, in)
+			return len(added) > 0, err
 		})
 		if err != nil {
 			return mcp.With[Out]{}, err
@@ -81,62 +85,99 @@ func creating[In, Item, Out any](s *store, do func(g *graph, in In) []Item, resu
 }
 
 type deleteEntitiesIn struct {
-	EntityNames []string `json:"entityNames" desc:"The names of the entities."`
+	EntityNames []string `json:"entityNames" desc:"The names of the entities." maxlen:"10000"`
 }
 
 type deleteObservationsIn struct {
-	Deletions []Deletion `json:"deletions" desc:"What to delete, for each entity."`
+	Deletions []Deletion `json:"deletions" desc:"What to delete, for each entity." maxlen:"10000"`
 }
 
-// Deleted says that what was to be deleted is not there any more.
+// Deleted is the result of a deletion.
 type Deleted struct {
-	Success bool   `json:"success"`
-	Message string `json:"message"`
+	Success  bool     `json:"success" desc:"Whether anything was deleted."`
+	Message  string   `json:"message"`
+	Deleted  []string `json:"deleted" desc:"What was deleted."`
+	NotFound []string `json:"notFound" desc:"What does not exist, so that it was not deleted."`
 }
 
-// deletingTools take something out of the graph. What is not there is no failure.
+// deletingTools delete from the graph. Deleting something that does not exist is reported, and not an error.
 func deletingTools(s *store, scopes []string) []server.Feature {
+	options := func(title string) server.ToolOptions {
+		return server.ToolOptions{Title: title, Annotations: servers.Hints(false, true, true), Scopes: scopes}
+	}
 	return []server.Feature{
-		server.Tool("delete_entities", "Forgets entities, with all relations that begin or end at them.",
-			deleting(s, "Entities", func(g *graph, in deleteEntitiesIn) bool { return g.deleteEntities(in.EntityNames) },
-				func(g *graph, in deleteEntitiesIn) []string { return g.entitiesOf(in.EntityNames) }),
-		).With(server.ToolOptions{Title: "Delete Entities", Annotations: servers.Hints(false, true, true), Scopes: scopes}),
+		server.Tool("delete_entities", "Forgets entities, with all relations that begin or end at them. Reports names that do not exist.",
+			deleting(s, "Entities",
+				func(steps *servers.Steps, g *graph, in deleteEntitiesIn) (match, error) {
+					return g.matchEntities(steps, in.EntityNames)
+				},
+				func(steps *servers.Steps, g *graph, in deleteEntitiesIn) error {
+					return g.deleteEntities(steps, in.EntityNames)
+				}),
+		).With(options("Delete Entities")),
 
-		server.Tool("delete_observations", "Forgets observations of entities.",
-			deleting(s, "Observations", func(g *graph, in deleteObservationsIn) bool { return g.deleteObservations(in.Deletions) },
-				func(g *graph, in deleteObservationsIn) []string { return g.observationsOf(in.Deletions) }),
-		).With(server.ToolOptions{Title: "Delete Observations", Annotations: servers.Hints(false, true, true), Scopes: scopes}),
+		server.Tool("delete_observations", "Forgets observations of entities. Reports observations that do not exist.",
+			deleting(s, "Observations",
+				func(steps *servers.Steps, g *graph, in deleteObservationsIn) (match, error) {
+					return g.matchObservations(steps, in.Deletions)
+				},
+				func(steps *servers.Steps, g *graph, in deleteObservationsIn) error {
+					return g.deleteObservations(steps, in.Deletions)
+				}),
+		).With(options("Delete Observations")),
 
-		server.Tool("delete_relations", "Forgets relations.",
-			deleting(s, "Relations", func(g *graph, in relationsIn) bool { return g.deleteRelations(in.Relations) },
-				func(g *graph, in relationsIn) []string { return g.relationsOf(in.Relations) }),
-		).With(server.ToolOptions{Title: "Delete Relations", Annotations: servers.Hints(false, true, true), Scopes: scopes}),
+		server.Tool("delete_relations", "Forgets relations. Reports relations that do not exist.",
+			deleting(s, "Relations",
+				func(steps *servers.Steps, g *graph, in relationsIn) (match, error) {
+					return g.matchRelations(steps, in.Relations)
+				},
+				func(steps *servers.Steps, g *graph, in relationsIn) error {
+					return g.deleteRelations(steps, in.Relations)
+				}),
+		).With(options("Delete Relations")),
 	}
 }
 
-// deleting makes a tool of a function that reports whether it deleted anything, and one that names what
-// it would delete.
-func deleting[In any](s *store, what string, do func(g *graph, in In) bool, names func(g *graph, in In) []string) func(context.Context, In) (mcp.With[Deleted], error) {
+// deleting makes a tool of a function that looks for the items to delete, and one that deletes them.
+func deleting[In any](s *store, items string, look func(steps *servers.Steps, g *graph, in In) (match, error), do func(steps *servers.Steps, g *graph, in In) error) func(context.Context, In) (mcp.With[Deleted], error) {
 	return func(ctx context.Context, in In) (mcp.With[Deleted], error) {
+		var m match
 		if s.o.Confirm && server.CanElicit(ctx) {
-			var there []string
-			err := s.view(ctx, func(g *graph) error {
-				there = names(g, in)
-				return nil
+			err := s.view(ctx, func(steps *servers.Steps, g *graph) (err error) {
+				m, err = look(steps, g, in)
+				return err
 			})
-			if err == nil && len(there) > 0 {
-				err = servers.Confirm(ctx, fmt.Sprintf("Forget these %s: %s?", strings.ToLower(what), some(there)))
+			if err == nil && len(m.found) > 0 {
+				err = servers.Confirm(ctx, fmt.Sprintf("Forget these %s: %s?", strings.ToLower(items), some(m.found)))
 			}
 			if err != nil {
 				return mcp.With[Deleted]{}, err
 			}
 		}
-		if err := s.change(ctx, func(g *graph) (bool, error) { return do(g, in), nil }); err != nil {
+		err := s.change(ctx, func(steps *servers.Steps, g *graph) (changed bool, err error) {
+			if m, err = look(steps, g, in); err != nil || len(m.found) == 0 {
+				return false, err
+			}
+			return true, do(steps, g, in)
+		})
+		if err != nil {
 			return mcp.With[Deleted]{}, err
 		}
-		said := what + " deleted successfully"
-		return mcp.With[Deleted]{Value: Deleted{true, said}, Content: []mcp.Content{mcp.Text(said)}}, nil
+		out := m.deleted(items)
+		return mcp.With[Deleted]{Value: out, Content: []mcp.Content{mcp.Text(out.Message)}}, nil
 	}
+}
+
+// deleted returns the result of deleting the items that were found.
+func (m *match) deleted(items string) Deleted {
+	out := Deleted{
+		Success: len(m.found) > 0 || len(m.missing) == 0, Message: items + " deleted successfully",
+		Deleted: append([]string{}, m.found...), NotFound: append([]string{}, m.missing...),
+	}
+	if len(m.missing) > 0 {
+		out.Message = fmt.Sprintf("Deleted %d of %d %s. Not found: %s", len(m.found), len(m.found)+len(m.missing), strings.ToLower(items), some(m.missing))
+	}
+	return out
 }
 
 // some are texts as a person is shown them: the first of them, shortened.
@@ -158,12 +199,12 @@ type pageIn struct {
 }
 
 type searchIn struct {
-	Query string `json:"query" desc:"A text to find in names, types and observations; upper and lower case are the same."`
+	Query string `json:"query" desc:"Words to find in names, types and observations. An entity must have all of them, in any place and order; upper and lower case are the same." maxlen:"1000"`
 	pageIn
 }
 
 type openIn struct {
-	Names []string `json:"names" desc:"The names of the entities, in the spelling that they have."`
+	Names []string `json:"names" desc:"The names of the entities, in the spelling that they have." maxlen:"10000"`
 	pageIn
 }
 
@@ -175,35 +216,43 @@ func readingTools(s *store) []server.Feature {
 	return []server.Feature{
 		server.Tool("read_graph", "Gives everything that is remembered. Prefer search_nodes or open_nodes if you know what you look for.",
 			func(ctx context.Context, in pageIn) (mcp.With[Graph], error) {
-				return s.read(ctx, in, true, func(g *graph) []*node { return g.nodes })
+				return s.read(ctx, in, true, func(_ *servers.Steps, g *graph) ([]*node, error) { return g.nodes, nil })
 			}).With(options("Read Graph")),
 
-		server.Tool("search_nodes", "Finds entities by a text in their name, type or observations, with their relations to any entity.",
+		server.Tool("search_nodes", "Finds entities that have every word of a query in their name, type or observations, with their relations to any entity.",
 			func(ctx context.Context, in searchIn) (mcp.With[Graph], error) {
-				return s.read(ctx, in.pageIn, false, func(g *graph) []*node { return g.search(in.Query) })
+				return s.read(ctx, in.pageIn, false, func(steps *servers.Steps, g *graph) ([]*node, error) { return g.search(steps, in.Query) })
 			}).With(options("Search Nodes")),
 
 		server.Tool("open_nodes", "Gives entities by their names, with their relations to any entity. Names that are not there are left out.",
 			func(ctx context.Context, in openIn) (mcp.With[Graph], error) {
-				return s.read(ctx, in.pageIn, false, func(g *graph) []*node { return g.open(in.Names) })
+				return s.read(ctx, in.pageIn, false, func(steps *servers.Steps, g *graph) ([]*node, error) { return g.open(steps, in.Names) })
 			}).With(options("Open Nodes")),
 	}
 }
 
 // read gives a page of the entities that find finds, and of their relations.
-func (s *store) read(ctx context.Context, in pageIn, all bool, find func(g *graph) []*node) (mcp.With[Graph], error) {
+func (s *store) read(ctx context.Context, in pageIn, all bool, find func(steps *servers.Steps, g *graph) ([]*node, error)) (mcp.With[Graph], error) {
 	var part Graph
 	var total int
-	err := s.view(ctx, func(g *graph) error {
-		part, total = g.part(find(g), all, page{in.Offset, in.Limit, s.o.MaxResult})
-		return nil
+	var notes []string
+	err := s.view(ctx, func(steps *servers.Steps, g *graph) error {
+		nodes, err := find(steps, g)
+		if err != nil {
+			return err
+		}
+		if len(g.bad) > 0 {
+			notes = append(notes, fmt.Sprintf("Lines of the memory's file that cannot be read, and were left out: %d; the first is %v. The file keeps them until a person repairs it.", len(g.bad), &g.bad[0]))
+		}
+		part, total, err = g.part(steps, nodes, all, page{in.Offset, in.Limit, s.o.MaxResult})
+		return err
 	})
 	if err != nil {
 		return mcp.With[Graph]{}, err
 	}
-	if part.NextOffset == 0 {
-		return give(part, part)
+	if part.NextOffset > 0 {
+		notes = append(notes, fmt.Sprintf("This is a part: %d entities and %d relations of %d in all. Call it again with offset %d for more.",
+			len(part.Entities), len(part.Relations), total, part.NextOffset))
 	}
-	return give(part, part, fmt.Sprintf("This is a part: %d entities and %d relations of %d in all. Call it again with offset %d for more.",
-		len(part.Entities), len(part.Relations), total, part.NextOffset))
+	return give(part, part, notes...)
 }
