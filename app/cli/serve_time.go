@@ -20,8 +20,9 @@ func timeServer() builtin {
 		long: `Serve the tools get_current_time and convert_time, as mcp-server-time does. All time
 zones of the IANA database are part of the program.
 
-Models are told which zone is the local one: that of --local-timezone, of the
-environment variable TZ, or of the system; UTC where it tells no name, as Windows.`,
+The local zone is the default of the tools: that of --local-timezone, of the
+environment variable TZ, or of the system; UTC where it has no name, as on Windows.
+Names of zones in Windows are understood, too, such as "W. Europe Standard Time".`,
 		example: `  parley serve time
   parley serve time --local-timezone Europe/Paris`,
 		args: cobra.NoArgs,
@@ -32,7 +33,7 @@ environment variable TZ, or of the system; UTC where it tells no name, as Window
 				if o.Local == "" {
 					var err error
 					if o.Local, err = timezone.LocalName(); err != nil {
-						p.note("parley: %v; say which it is with --local-timezone", err)
+						p.note("parley: %v; set the zone with --local-timezone", err)
 					}
 				}
 				s, err := timezone.New(version(), &o)

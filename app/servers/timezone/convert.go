@@ -16,7 +16,8 @@ type Time struct {
 	Timezone  string `json:"timezone"`
 	Datetime  string `json:"datetime" desc:"Date, time and offset, as in 2025-01-31T09:00:00+01:00."`
 	DayOfWeek string `json:"day_of_week"`
-	IsDST     bool   `json:"is_dst" desc:"Whether it is daylight saving time."`
+	IsDST     bool   `json:"is_dst" desc:"Whether it is daylight saving time: clocks are ahead of standard time."`
+	Note      string `json:"note,omitzero" desc:"Present if clocks show this time twice or not at all."`
 }
 
 // A Conversion is one moment in two time zones.
@@ -29,21 +30,17 @@ type Conversion struct {
 // layout is ISO 8601 in seconds.
 const layout = "2006-01-02T15:04:05-07:00"
 
-func unknown(name string) error {
-	return mcp.Errorf("Invalid timezone: %q: %w", name, ErrUnknownZone)
-}
-
 // current is the moment now in a zone.
 func current(now time.Time, name string) (Time, error) {
-	loc, err := load(name)
+	loc, name, err := loadNamed(name)
 	if err != nil {
-		return Time{}, unknown(name)
+		return Time{}, err
 	}
 	return inZone(now.In(loc), name), nil
 }
 
 func inZone(t time.Time, name string) Time {
-	return Time{Timezone: name, Datetime: t.Format(layout), DayOfWeek: t.Weekday().String(), IsDST: t.IsDST()}
+	return Time{Timezone: name, Datetime: t.Format(layout), DayOfWeek: t.Weekday().String(), IsDST: isDST(t)}
 }
 
 // clock is HH:MM; a digit may be missing.
@@ -51,13 +48,13 @@ var clock = regexp.MustCompile(`^(2[0-3]|[01]?[0-9]):([0-5]?[0-9])$`)
 
 // convert tells what a time of the day that it is now in a zone is in another.
 func convert(now time.Time, source, text, target string) (Conversion, error) {
-	from, err := load(source)
+	from, source, err := loadNamed(source)
 	if err != nil {
-		return Conversion{}, unknown(source)
+		return Conversion{}, err
 	}
-	to, err := load(target)
+	to, target, err := loadNamed(target)
 	if err != nil {
-		return Conversion{}, unknown(target)
+		return Conversion{}, err
 	}
 	parts := clock.FindStringSubmatch(text)
 	if parts == nil {
@@ -67,35 +64,95 @@ func convert(now time.Time, source, text, target string) (Conversion, error) {
 	minute, _ := strconv.Atoi(parts[2])
 	year, month, day := now.In(from).Date()
 	wall := time.Date(year, month, day, hour, minute, 0, 0, time.UTC) // as the clock shows it
-	at, offset, dst := moment(wall, from)
+	m := momentOf(wall, from)
 	sourceTime := Time{
-		Timezone: source, Datetime: wall.In(time.UTC).Format("2006-01-02T15:04:05") + at.In(time.FixedZone("", offset)).Format("-07:00"),
-		DayOfWeek: wall.Weekday().String(), IsDST: dst,
+		Timezone: source, Datetime: wall.Format("2006-01-02T15:04:05") + m.at.In(time.FixedZone("", m.offset)).Format("-07:00"),
+		DayOfWeek: wall.Weekday().String(), IsDST: m.dst, Note: m.note,
 	}
-	there := at.In(to)
+	there := m.at.In(to)
 	_, ahead := there.Zone()
-	return Conversion{Source: sourceTime, Target: inZone(there, target), TimeDifference: difference(ahead - offset)}, nil
+	return Conversion{Source: sourceTime, Target: inZone(there, target), TimeDifference: difference(ahead - m.offset)}, nil
 }
 
-// moment finds when a clock in a zone shows a time. Of a time that is there twice, when clocks are put
+// A moment is when a clock in a zone shows a time.
+type moment struct {
+	at     time.Time
+	offset int    // of the clock, in seconds
+	dst    bool   // whether it shows daylight saving time
+	note   string // why it is not the only one
+}
+
+// momentOf finds when a clock in a zone shows a time. Of a time that is shown twice, when clocks are put
 // back, it is the first. A time that is left out, when clocks are put forward, counts as if they had not
-// been yet. offset is that of the clock in seconds, and dst whether it shows daylight saving time.
-func moment(wall time.Time, loc *time.Location) (at time.Time, offset int, dst bool) {
-	const day = 24 * time.Hour
-	before := wall.Add(-day).In(loc) // a day before and after there is no other change
-	_, offset = before.Zone()
-	dst = before.IsDST()
-	at = wall.Add(-time.Duration(offset) * time.Second)
-	if _, then := at.In(loc).Zone(); then == offset {
-		return at, offset, at.In(loc).IsDST()
+// been yet. A note reports both.
+func momentOf(wall time.Time, loc *time.Location) moment {
+	const day = 24 * time.Hour // no other change is as near
+	_, before := wall.Add(-day).In(loc).Zone()
+	_, after := wall.Add(day).In(loc).Zone()
+	shown := func(offset int) (moment, bool) {
+		at := wall.Add(-time.Duration(offset) * time.Second).In(loc)
+		_, then := at.Zone()
+		return moment{at: at, offset: offset, dst: isDST(at)}, then == offset
 	}
-	after := wall.Add(day).In(loc)
-	_, other := after.Zone()
-	late := wall.Add(-time.Duration(other) * time.Second)
-	if _, then := late.In(loc).Zone(); then == other {
-		return late, other, after.IsDST()
+	first, isFirst := shown(before)
+	second, isSecond := shown(after)
+	const minutes = "15:04 on 2006-01-02"
+	switch {
+	case isFirst && isSecond && before != after:
+		first.note = fmt.Sprintf("Clocks show %s twice, because they are put back. This is the first time; the second is %s.",
+			wall.Format(minutes), second.at.Format(layout))
+	case !isFirst && isSecond:
+		return second
+	case !isFirst:
+		first.dst = isDST(wall.Add(-day).In(loc))
+		first.note = fmt.Sprintf("Clocks do not show %s, because they are put forward over it. At the moment that was converted they show %s.",
+			wall.Format(minutes), first.at.Format(layout))
 	}
-	return at, offset, dst // left out
+	return first
+}
+
+// isDST reports whether clocks are ahead of the standard time of their zone. For zones whose legal standard
+// time is that of summer (Ireland, Morocco, formerly Namibia), the database has winter, or Ramadan, as
+// a time with a negative saving, and marks that one instead.
+func isDST(t time.Time) bool {
+	if t.IsDST() {
+		return !isNegative(t)
+	}
+	const longest = 366 * 24 * time.Hour // a longer period is a standard time
+	start, end := t.ZoneBounds()
+	if start.IsZero() || end.IsZero() || end.Sub(start) > longest {
+		return false
+	}
+	_, own := t.Zone()
+	negative := false
+	for _, other := range []time.Time{start.Add(-1), end} {
+		if !other.IsDST() {
+			continue
+		}
+		if _, offset := other.Zone(); offset > own {
+			return false
+		}
+		negative = negative || isNegative(other)
+	}
+	return negative
+}
+
+// isNegative reports whether a period that the database marks as daylight saving time is behind the standard
+// times around it.
+func isNegative(t time.Time) bool {
+	start, end := t.ZoneBounds()
+	_, own := t.Zone()
+	negative := false
+	for _, other := range []time.Time{start.Add(-1), end} {
+		if other.IsZero() || other.IsDST() {
+			continue
+		}
+		if _, offset := other.Zone(); offset <= own {
+			return false
+		}
+		negative = true
+	}
+	return negative
 }
 
 // difference writes seconds as hours, with one digit after the point, or up to two where there are

@@ -1,40 +1,55 @@
 package timezone
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
 // ErrLocalUnknown says that the system does not tell the name of its time zone.
-var ErrLocalUnknown = errors.New("the name of the local time zone cannot be found out; UTC is taken for it")
+var ErrLocalUnknown = errors.New("the system does not name its time zone")
 
-// LocalName finds out the name of the local time zone: by the environment variable TZ, or how the system is
-// set up, which Windows tells nobody in names of the IANA database. If it cannot, it returns UTC and
-// ErrLocalUnknown.
+// LocalName finds the name of the local time zone, in the IANA database: that of the environment variable
+// TZ, or else of the system's settings, which have none on Windows, or else UTC. The error says what is not
+// understood or known, and which zone is used instead. The name is valid even so.
 func LocalName() (string, error) {
 	return localName(os.Getenv("TZ"), "/etc/localtime", "/etc/timezone")
 }
 
 func localName(env, link, file string) (string, error) {
-	if name := strings.TrimPrefix(env, ":"); isZone(name) {
+	var unknown error
+	if env != "" {
+		_, name, err := load(env)
+		if err == nil {
+			return name, nil
+		}
+		unknown = fmt.Errorf("environment variable TZ=%.100q: %w", env, err)
+	}
+	name := systemName(link, file)
+	switch {
+	case name == "" && unknown == nil:
+		unknown = ErrLocalUnknown
+	case unknown == nil:
 		return name, nil
 	}
-	if target, err := filepath.EvalSymlinks(link); err == nil {
-		if _, name, found := strings.Cut(filepath.ToSlash(target), "/zoneinfo/"); found && isZone(name) {
-			return name, nil
+	name = cmp.Or(name, "UTC")
+	return name, fmt.Errorf("%w; using %s", unknown, name)
+}
+
+// systemName returns the name of the zone that a link or a file of the system has, or "".
+func systemName(link, file string) string {
+	if target, err := filepath.EvalSymlinks(link); err == nil && strings.Contains(filepath.ToSlash(target), "/zoneinfo/") {
+		if _, name, err := load(filepath.ToSlash(target)); err == nil {
+			return name
 		}
 	}
 	if text, err := os.ReadFile(file); err == nil {
-		if name := strings.TrimSpace(string(text)); isZone(name) {
-			return name, nil
+		if _, name, err := load(string(text)); err == nil {
+			return name
 		}
 	}
-	return "UTC", ErrLocalUnknown
-}
-
-func isZone(name string) bool {
-	_, err := load(name)
-	return err == nil
+	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -23,18 +24,33 @@ func TestLocalName(t *testing.T) {
 	if err := os.Symlink(zone, link); err != nil {
 		t.Skip(err)
 	}
-	for _, test := range []struct{ env, link, file, want string }{
-		{"America/Lima", link, file, "America/Lima"},
-		{":America/Lima", link, file, "America/Lima"},
-		{"CET-1CEST", link, file, "Europe/Paris"},
-		{"", link, file, "Europe/Paris"},
-		{"", filepath.Join(dir, "none"), file, "Asia/Tokyo"},
+	none := filepath.Join(dir, "none")
+	for _, test := range []struct{ env, link, file, want, problem string }{
+		{"America/Lima", link, file, "America/Lima", ""},
+		{":America/Lima", link, file, "America/Lima", ""},
+		{"/usr/share/zoneinfo/Europe/Berlin", link, file, "Europe/Berlin", ""},
+		{":/usr/share/zoneinfo/posix/Europe/Berlin", link, file, "Europe/Berlin", ""},
+		{"W. Europe Standard Time", link, file, "Europe/Berlin", ""},
+		{"", link, file, "Europe/Paris", ""},
+		{"", none, file, "Asia/Tokyo", ""},
+		{"", none, none, "UTC", "the system does not name its time zone; using UTC"},
+		{"IST", link, file, "Europe/Paris", `environment variable TZ="IST": unknown time zone; it must be a name of the IANA database, such as Europe/Paris or UTC; the abbreviation can mean Asia/Kolkata, Europe/Dublin or Asia/Jerusalem; using Europe/Paris`},
+		{"IST", none, none, "UTC", `TZ="IST"`},
+		{"CET-1CEST", link, file, "Europe/Paris", `TZ="CET-1CEST": unknown time zone`},
+		{"Local", link, file, "Europe/Paris", `TZ="Local": unknown time zone`},
+		{"/etc/passwd", none, none, "UTC", `TZ="/etc/passwd": unknown time zone`},
+		{"../../etc/passwd", none, none, "UTC", `unknown time zone`},
+		{"/usr/share/zoneinfo/../../../etc/passwd", none, none, "UTC", `unknown time zone`},
 	} {
-		if got, err := localName(test.env, test.link, test.file); err != nil || got != test.want {
+		got, err := localName(test.env, test.link, test.file)
+		if got != test.want || (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
 			t.Errorf("%+v: %q, %v", test, got, err)
 		}
 	}
-	if got, err := localName("", filepath.Join(dir, "none"), filepath.Join(dir, "none")); got != "UTC" || !errors.Is(err, ErrLocalUnknown) {
-		t.Errorf("%q, %v", got, err)
+	if _, err := localName("", none, none); !errors.Is(err, ErrLocalUnknown) {
+		t.Error(err)
+	}
+	if _, err := localName("IST", none, none); !errors.Is(err, ErrUnknownZone) {
+		t.Error(err)
 	}
 }

@@ -3,10 +3,11 @@
 package timezone
 
 import (
+	"cmp"
 	"context"
-	_ "embed"
 	"errors"
-	"strings"
+	"fmt"
+	"reflect"
 	"time"
 	_ "time/tzdata" // zones for systems that have none
 
@@ -21,23 +22,15 @@ type Options struct {
 	// Server is what the server is made with. Its texts are replaced. Default: the defaults of
 	// package server.
 	Server *server.Options
-	// Local is the name of the zone that descriptions give as the local one. Default: that of the
-	// system, see LocalName.
+	// Local is the name of the zone that descriptions give as the local one, and that is the default of
+	// arguments. Default: the system's, see LocalName.
 	Local string
 	// Now tells the time. Default time.Now.
 	Now func() time.Time
 }
 
 // ErrUnknownZone says that a name is not that of a time zone.
-var ErrUnknownZone = errors.New("there is no such time zone; names are those of the IANA database, such as Europe/Paris or UTC")
-
-// zones are the names of all zones, one on a line, in order.
-//
-//go:embed zones.txt
-var zones string
-
-// Names returns the names of all time zones, in order.
-func Names() []string { return strings.Fields(zones) }
+var ErrUnknownZone = errors.New("unknown time zone; it must be a name of the IANA database, such as Europe/Paris or UTC")
 
 // New makes the server. The error is that of a local zone that does not exist. It owns nothing that
 // outlives its sessions.
@@ -49,7 +42,8 @@ func New(version string, o *Options) (*server.Server, error) {
 	if opts.Local == "" {
 		opts.Local, _ = LocalName()
 	}
-	if _, err := load(opts.Local); err != nil {
+	var err error
+	if _, opts.Local, err = load(opts.Local); err != nil {
 		return nil, err
 	}
 	if opts.Now == nil {
@@ -75,63 +69,53 @@ func New(version string, o *Options) (*server.Server, error) {
 	return s, nil
 }
 
-// complete suggests zones whose name, or whose last part, begins with what was typed.
-func complete(_ context.Context, typed string, _ map[string]string) (names []string, _ error) {
-	typed = strings.ToLower(typed)
-	for _, name := range Names() {
-		lower := strings.ToLower(name)
-		if strings.HasPrefix(lower, typed) || strings.HasPrefix(lower[strings.LastIndex(lower, "/")+1:], typed) {
-			names = append(names, name)
-		}
-	}
-	return names, nil
+// complete suggests zones whose name, or whose last part, begins with a text.
+func complete(_ context.Context, typed string, _ map[string]string) ([]string, error) {
+	return begins(typed), nil
 }
 
-// load finds a zone. Names are those of the database alone: no path, and no word of Go's.
-func load(name string) (*time.Location, error) {
-	if name == "" || name == "Local" || len(name) > 100 {
-		return nil, ErrUnknownZone
-	}
-	loc, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, ErrUnknownZone
-	}
-	return loc, nil
-}
+// A zone is the name of a time zone in the arguments of a call. "" is the local zone.
+type zone string
 
 type currentIn struct {
-	Timezone string `json:"timezone" desc:"The IANA name of the zone, such as America/New_York."`
+	Timezone zone `json:"timezone,omitzero" desc:"The IANA name of the zone, such as America/New_York. Default: the local zone."`
 }
 
 type convertIn struct {
-	SourceTimezone string `json:"source_timezone" desc:"The IANA name of the zone of the time, such as Europe/London."`
-	Time           string `json:"time" desc:"The time of today in that zone, in 24 hours: HH:MM."`
-	TargetTimezone string `json:"target_timezone" desc:"The IANA name of the zone to convert it to, such as Asia/Tokyo."`
+	SourceTimezone zone   `json:"source_timezone,omitzero" desc:"The IANA name of the zone of the time, such as Europe/London. Default: the local zone."`
+	Time           string `json:"time" desc:"The time of today in that zone, in 24 hours: HH:MM." maxlen:"100"`
+	TargetTimezone zone   `json:"target_timezone,omitzero" desc:"The IANA name of the zone to convert it to, such as Asia/Tokyo. Default: the local zone."`
 }
 
-// tools are the tools of the server. Their descriptions name the local zone.
+// tools are the tools of the server. Their descriptions and schemas name the local zone.
 func tools(o *Options) []server.Feature {
 	local := " The zone of the person is " + o.Local + ", unless they say otherwise."
+	options := func(title string) server.ToolOptions {
+		return server.ToolOptions{
+			Title: title, Annotations: servers.Hints(true, false, true),
+			Types: map[reflect.Type]mcp.RawValue{
+				reflect.TypeFor[zone](): mcp.RawValue(fmt.Sprintf(`{"type":"string","maxLength":100,"default":%q}`, o.Local)),
+			},
+		}
+	}
+	name := func(z zone) string { return cmp.Or(string(z), o.Local) }
 	return []server.Feature{
 		server.Tool("get_current_time", "Tells the current date and time in a time zone."+local,
 			func(_ context.Context, in currentIn) (mcp.With[Time], error) {
-				if in.Timezone == "" {
-					return mcp.With[Time]{}, mcp.Errorf("Missing required argument: timezone")
-				}
-				now, err := current(o.Now(), in.Timezone)
+				now, err := current(o.Now(), name(in.Timezone))
 				if err != nil {
 					return mcp.With[Time]{}, err
 				}
 				return give(now)
-			}).With(server.ToolOptions{Title: "Current time", Annotations: servers.Hints(true, false, true)}),
+			}).With(options("Current time")),
 
 		server.Tool("convert_time", "Tells what a time of today in one time zone is in another, and the difference of the two."+local,
 			func(_ context.Context, in convertIn) (mcp.With[Conversion], error) {
-				c, err := convert(o.Now(), in.SourceTimezone, in.Time, in.TargetTimezone)
+				c, err := convert(o.Now(), name(in.SourceTimezone), in.Time, name(in.TargetTimezone))
 				if err != nil {
 					return mcp.With[Conversion]{}, err
 				}
 				return give(c)
-			}).With(server.ToolOptions{Title: "Convert a time", Annotations: servers.Hints(true, false, true)}),
+			}).With(options("Convert a time")),
 	}
 }
