@@ -8,10 +8,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/parley-mcp/parley/app/servers"
+	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -70,7 +72,11 @@ func New(version string, o *Options) *server.Server {
 	})
 	t := &thoughts{o: &opts, of: make(map[string]*history)}
 	s.Add(server.Tool("sequentialthinking", description, t.think).With(server.ToolOptions{
-		Title: "Sequential Thinking", Annotations: servers.Hints(true, false, true),
+		// A repeated call counts another thought, so it is not idempotent.
+		Title: "Sequential Thinking", Annotations: servers.Hints(true, false, false),
+		Types: map[reflect.Type]mcp.RawValue{
+			reflect.TypeFor[thought](): mcp.RawValue(fmt.Sprintf(`{"type":"string","description":"The thought.","maxLength":%d}`, opts.MaxThought)),
+		},
 	}))
 	return s
 }
@@ -116,16 +122,19 @@ func (f *Flag) UnmarshalJSON(text []byte) error {
 	return fmt.Errorf("must be true or false")
 }
 
+// A thought is the text of one. Its schema has the length that the options allow.
+type thought string
+
 type thoughtIn struct {
-	Thought           string `json:"thought" desc:"The thought."`
-	NextThoughtNeeded Flag   `json:"nextThoughtNeeded" desc:"Whether another thought is to follow."`
-	ThoughtNumber     Number `json:"thoughtNumber" desc:"The number of this thought, from 1."`
-	TotalThoughts     Number `json:"totalThoughts" desc:"How many thoughts it will take, as far as you know now."`
-	IsRevision        Flag   `json:"isRevision,omitzero" desc:"Whether it corrects an earlier thought."`
-	RevisesThought    Number `json:"revisesThought,omitzero" desc:"The number of the thought that it corrects."`
-	BranchFromThought Number `json:"branchFromThought,omitzero" desc:"The number of the thought that it branches off from."`
-	BranchID          string `json:"branchId,omitzero" desc:"A name for the branch." maxlen:"1000"`
-	NeedsMoreThoughts Flag   `json:"needsMoreThoughts,omitzero" desc:"Whether more thoughts are needed than was estimated."`
+	Thought           thought `json:"thought"`
+	NextThoughtNeeded Flag    `json:"nextThoughtNeeded" desc:"Whether another thought is to follow."`
+	ThoughtNumber     Number  `json:"thoughtNumber" desc:"The number of this thought, from 1."`
+	TotalThoughts     Number  `json:"totalThoughts" desc:"How many thoughts it will take, as far as you know now."`
+	IsRevision        Flag    `json:"isRevision,omitzero" desc:"Whether it corrects an earlier thought."`
+	RevisesThought    Number  `json:"revisesThought,omitzero" desc:"The number of the thought that it corrects."`
+	BranchFromThought Number  `json:"branchFromThought,omitzero" desc:"The number of the thought that it branches off from."`
+	BranchID          string  `json:"branchId,omitzero" desc:"A name for the branch." maxlen:"1000"`
+	NeedsMoreThoughts Flag    `json:"needsMoreThoughts,omitzero" desc:"Whether more thoughts are needed than was estimated."`
 }
 
 // State is where the model is.

@@ -2,6 +2,7 @@ package thinking_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"strings"
@@ -86,7 +87,11 @@ func TestBadInput(t *testing.T) {
 		with(`,"isRevision":1`):            "/isRevision",
 		with(`,"branchFromThought":1e300`): "/branchFromThought",
 		with(`,"branchId":7`):              "/branchId",
-		strings.Replace(with(``), `"a"`, `"`+strings.Repeat("a", 101)+`"`, 1): "at most 100 are taken",
+		strings.Replace(with(``), `"a"`, `"`+strings.Repeat("a", 101)+`"`, 1): "/thought: must have at most 100 characters",
+		strings.Replace(with(``), `"a"`, `"`+strings.Repeat("ä", 51)+`"`, 1):  "the thought has 102 bytes, and at most 100 are accepted",
+		with(`,"branchId":"` + strings.Repeat("a", 1001) + `"`):               "/branchId: must have at most 1000 characters",
+		with(`,"revisesThought":9007199254740992`):                            "/revisesThought",
+		with(`,"revisesThought":"9007199254740992"`):                          "revisesThought",
 	} {
 		if got := think(t, c, args); !strings.HasPrefix(got, "error: ") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q does not fail with %q", args, got, want)
@@ -97,6 +102,31 @@ func TestBadInput(t *testing.T) {
 	}
 	if got := think(t, c, with(`,"branchFromThought":1,"branchId":"c"`)); !strings.Contains(got, "2 branches already") {
 		t.Error(got)
+	}
+}
+
+// The definition bounds every argument, and does not claim that a repeated call changes nothing.
+func TestDefinition(t *testing.T) {
+	c := mcptest.Client(t, thinking.New("1.0.0", nil))
+	for tool, err := range c.Tools(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := tool.Annotations; a == nil || a.IdempotentHint == nil || *a.IdempotentHint {
+			t.Errorf("annotations: %+v", a)
+		}
+		var schema struct{ Properties map[string]map[string]any }
+		if err := json.Unmarshal(tool.InputSchema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		for name, p := range schema.Properties {
+			if text := fmt.Sprint(p); !strings.Contains(text, "maxLength:") && !strings.Contains(text, "maximum:") && !strings.Contains(text, "pattern:") {
+				t.Errorf("%s has no bound: %v", name, p)
+			}
+		}
+		if got := schema.Properties["thought"]["maxLength"]; got != float64(thinking.DefaultMaxThought) {
+			t.Errorf("maxLength of a thought: %v", got)
+		}
 	}
 }
 

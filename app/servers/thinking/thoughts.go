@@ -32,7 +32,7 @@ type history struct {
 func (t *thoughts) think(ctx context.Context, in thoughtIn) (mcp.With[State], error) {
 	var none mcp.With[State]
 	if len(in.Thought) > t.o.MaxThought {
-		return none, mcp.Errorf("the thought has %d bytes, and at most %d are taken: make several of it", len(in.Thought), t.o.MaxThought)
+		return none, mcp.Errorf("the thought has %d bytes, and at most %d are accepted; split it into several thoughts", len(in.Thought), t.o.MaxThought)
 	}
 	in.TotalThoughts = max(in.TotalThoughts, in.ThoughtNumber)
 	key, _ := ctx.Value(callerKey{}).(string)
@@ -91,7 +91,7 @@ func box(in *thoughtIn) string {
 		header, context = "🌿 Branch", fmt.Sprintf(" (from thought %d, ID: %s)", in.BranchFromThought, host.EscapeLine(in.BranchID))
 	}
 	lines := append([]string{fmt.Sprintf("%s %d/%d%s", header, in.ThoughtNumber, in.TotalThoughts, context)},
-		strings.Split(host.Escape(in.Thought), "\n")...)
+		strings.Split(host.Escape(string(in.Thought)), "\n")...)
 	width := 0
 	for _, line := range lines {
 		width = max(width, min(utf8.RuneCountInString(line), maxBorder))

@@ -74,17 +74,25 @@ func complete(_ context.Context, typed string, _ map[string]string) ([]string, e
 	return begins(typed), nil
 }
 
-// A zone is the name of a time zone in the arguments of a call. "" is the local zone.
-type zone string
+// The names of time zones in the arguments of a call; "" is the local zone. Their schemas have it as default.
+type (
+	zone       string
+	sourceZone string
+	targetZone string
+)
 
 type currentIn struct {
-	Timezone zone `json:"timezone,omitzero" desc:"The IANA name of the zone, such as America/New_York. Default: the local zone."`
+	Timezone zone `json:"timezone,omitzero"`
 }
 
 type convertIn struct {
-	SourceTimezone zone   `json:"source_timezone,omitzero" desc:"The IANA name of the zone of the time, such as Europe/London. Default: the local zone."`
-	Time           string `json:"time" desc:"The time of today in that zone, in 24 hours: HH:MM." maxlen:"100"`
-	TargetTimezone zone   `json:"target_timezone,omitzero" desc:"The IANA name of the zone to convert it to, such as Asia/Tokyo. Default: the local zone."`
+	SourceTimezone sourceZone `json:"source_timezone,omitzero"`
+	Time           string     `json:"time" desc:"The time of today in that zone, in 24 hours: HH:MM." maxlen:"100"`
+	TargetTimezone targetZone `json:"target_timezone,omitzero"`
+}
+
+func zoneSchema(description, local string) mcp.RawValue {
+	return mcp.RawValue(fmt.Sprintf(`{"type":"string","description":%q,"maxLength":100,"default":%q}`, description+" Default: the local zone.", local))
 }
 
 // tools are the tools of the server. Their descriptions and schemas name the local zone.
@@ -94,15 +102,16 @@ func tools(o *Options) []server.Feature {
 		return server.ToolOptions{
 			Title: title, Annotations: servers.Hints(true, false, true),
 			Types: map[reflect.Type]mcp.RawValue{
-				reflect.TypeFor[zone](): mcp.RawValue(fmt.Sprintf(`{"type":"string","maxLength":100,"default":%q}`, o.Local)),
+				reflect.TypeFor[zone]():       zoneSchema("The IANA name of the zone, such as America/New_York.", o.Local),
+				reflect.TypeFor[sourceZone](): zoneSchema("The IANA name of the zone of the time, such as Europe/London.", o.Local),
+				reflect.TypeFor[targetZone](): zoneSchema("The IANA name of the zone to convert it to, such as Asia/Tokyo.", o.Local),
 			},
 		}
 	}
-	name := func(z zone) string { return cmp.Or(string(z), o.Local) }
 	return []server.Feature{
 		server.Tool("get_current_time", "Tells the current date and time in a time zone."+local,
 			func(_ context.Context, in currentIn) (mcp.With[Time], error) {
-				now, err := current(o.Now(), name(in.Timezone))
+				now, err := current(o.Now(), cmp.Or(string(in.Timezone), o.Local))
 				if err != nil {
 					return mcp.With[Time]{}, err
 				}
@@ -111,7 +120,7 @@ func tools(o *Options) []server.Feature {
 
 		server.Tool("convert_time", "Tells what a time of today in one time zone is in another, and the difference of the two."+local,
 			func(_ context.Context, in convertIn) (mcp.With[Conversion], error) {
-				c, err := convert(o.Now(), name(in.SourceTimezone), in.Time, name(in.TargetTimezone))
+				c, err := convert(o.Now(), cmp.Or(string(in.SourceTimezone), o.Local), in.Time, cmp.Or(string(in.TargetTimezone), o.Local))
 				if err != nil {
 					return mcp.With[Conversion]{}, err
 				}
