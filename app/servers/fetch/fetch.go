@@ -68,6 +68,9 @@ type Options struct {
 	Timeout time.Duration
 	// MaxBytes is the size of the largest page, decompressed. Default 10 MiB.
 	MaxBytes int64
+	// MaxImage is the size of the largest image that is given as content; of a larger one only type and size
+	// are told. Default 1 MiB.
+	MaxImage int
 	// MaxRedirects is how many redirects are followed. Default 20; -1 follows none.
 	MaxRedirects int
 	// MaxPrompt is the most characters of a page that the prompt gives. Default
@@ -102,6 +105,7 @@ func (o *Options) withDefaults() Options {
 	opts.TaskAfter = cmp.Or(opts.TaskAfter, 5*time.Second)
 	opts.Timeout = cmp.Or(opts.Timeout, 30*time.Second)
 	opts.MaxBytes = cmp.Or(opts.MaxBytes, 10<<20)
+	opts.MaxImage = cmp.Or(opts.MaxImage, 1<<20)
 	opts.MaxRedirects = cmp.Or(opts.MaxRedirects, 20)
 	opts.MaxPrompt = cmp.Or(opts.MaxPrompt, 1_000_000)
 	opts.MaxWork = cmp.Or(opts.MaxWork, 8_000_000)
@@ -159,7 +163,7 @@ func New(version string, o *Options) *server.Server {
 	return s
 }
 
-const description = `Gets a page from the web by its URL and returns its contents: of HTML the article, as markdown, of everything else the text as it is.
+const description = `Gets a page from the web by its URL and returns its contents: of HTML the article, as markdown, of other texts the text as it is, and images as images. Of other files, such as PDF, it returns type and size.
 
 Use it to read what is on the web now. A long page comes in parts: the end of a part says with which start_index to ask for the next. A page whose article does not have what you look for may have it in its source: ask with raw.`
 
@@ -178,6 +182,10 @@ type Facts struct {
 	Status int `json:"status"`
 	// ContentType is as the site gave it, or "".
 	ContentType string `json:"contentType,omitempty"`
+	// Encoding is that of the text, by its name in HTML, or "" for an image and other binary data.
+	Encoding string `json:"encoding,omitempty"`
+	// EncodingGuessed says that the page declares no encoding, or one that it is not in.
+	EncodingGuessed bool `json:"encodingGuessed,omitempty"`
 	// Title is that of an HTML page which was simplified, or "".
 	Title string `json:"title,omitempty"`
 	// NextIndex is the start_index of the next part, or 0 if there is none.
@@ -211,9 +219,13 @@ func (f *fetcher) tool(ctx context.Context, in toolIn) (*mcp.CallToolResult, err
 	if err != nil {
 		return nil, fmt.Errorf("encode the facts of a page: %w", err)
 	}
+	contents := mcp.Contents{mcp.Text(p.prefix + "Contents of " + u.String() + ":\n" + text)}
+	if p.image != nil && in.StartIndex == 0 {
+		contents = append(contents, p.image)
+	}
 	return &mcp.CallToolResult{
 		ResultBase: mcp.ResultBase{Meta: mcp.ResultMeta{Extra: map[string]mcp.RawValue{metaKey: mcp.RawValue(meta)}}},
-		Content:    mcp.Contents{mcp.Text(p.prefix + "Contents of " + u.String() + ":\n" + text)},
+		Content:    contents,
 	}, nil
 }
 
@@ -261,8 +273,9 @@ func (f *fetcher) prompt(ctx context.Context, in promptIn) (*mcp.GetPromptResult
 	if next > 0 {
 		text += fmt.Sprintf("\n\n<error>Content truncated after %d characters. The fetch tool gets more, with a start_index of %d.</error>", next, next)
 	}
-	return &mcp.GetPromptResult{
-		Description: "Contents of " + shown(in.URL),
-		Messages:    []mcp.PromptMessage{{Role: mcp.RoleUser, Content: mcp.Text(p.prefix + text)}},
-	}, nil
+	messages := []mcp.PromptMessage{{Role: mcp.RoleUser, Content: mcp.Text(p.prefix + text)}}
+	if p.image != nil {
+		messages = append(messages, mcp.PromptMessage{Role: mcp.RoleUser, Content: p.image})
+	}
+	return &mcp.GetPromptResult{Description: "Contents of " + shown(in.URL), Messages: messages}, nil
 }

@@ -48,7 +48,7 @@ func TestFacts(t *testing.T) {
 	if err := json.Unmarshal(res.Meta.Extra["dev.parley/fetch"], &got); err != nil {
 		t.Fatal(err)
 	}
-	want := fetch.Facts{URL: s.url + "/p", Status: 200, ContentType: "text/html", Title: "Bridges", NextIndex: 10}
+	want := fetch.Facts{URL: s.url + "/p", Status: 200, ContentType: "text/html", Encoding: "utf-8", Title: "Bridges", NextIndex: 10}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)
 	}

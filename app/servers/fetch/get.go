@@ -25,7 +25,8 @@ import (
 // A page is what was at a URL, ready for a model.
 type page struct {
 	text   string
-	prefix string // says that the text is not simplified, or ""
+	prefix string            // notes on the text, each on a line
+	image  *mcp.ImageContent // the page itself, if it is an image that is shown
 	facts  Facts
 }
 
@@ -66,7 +67,7 @@ func (f *fetcher) get(ctx context.Context, u *url.URL, raw, autonomous bool) (*p
 	if err != nil {
 		return nil, failure(ctx, u, err)
 	}
-	return f.present(ctx, resp, body, raw)
+	return f.present(ctx, u, resp, body, raw)
 }
 
 // open sends a GET request. Cookies live as long as its redirects: some sites send a
@@ -77,7 +78,7 @@ func (f *fetcher) open(ctx context.Context, u *url.URL, agent string) (*http.Res
 		return nil, err
 	}
 	req.Header.Set("User-Agent", agent)
-	req.Header.Set("Accept", "*/*")
+	req.Header.Set("Accept", "text/markdown, text/html;q=0.9, */*;q=0.8")
 	client := *f.client
 	if client.Jar, err = cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List}); err != nil {
 		return nil, err

@@ -427,7 +427,8 @@ func TestHostileHTML(t *testing.T) {
 		}
 		return b.String()
 	}
-	const complex = "<error>Page failed to be simplified from HTML: it has too many elements. Call the fetch tool with raw"
+	const complex = "the page failed to be simplified from HTML: it has too many elements. Call the fetch tool with raw"
+	const empty = "the page failed to be simplified from HTML: it has no text without its scripts. Call the fetch tool with raw"
 	for name, test := range map[string]struct{ page, want string }{
 		"nested 100,000 deep":  {strings.Repeat("<div>", 100_000) + "hello, there", "hello, there"},
 		"lists in lists":       {strings.Repeat("<ul><li>", 2_000) + "hello, there", "hello, there"},
@@ -440,7 +441,7 @@ func TestHostileHTML(t *testing.T) {
 		"spans of cells":       {"<table><tr><th>a<th>b" + strings.Repeat("<tr><td colspan=1000 rowspan=1000>hello", 300) + "</table>", "| hello |"},
 		"brackets":             {"<p>hello, " + strings.Repeat("[", 1<<20), "hello, [["},
 		"hidden in SVG":        {"<svg><style>" + tags("<b a=%d>", 10_000) + "</style></svg><p>hello, there", "hello, there"},
-		"hidden in a choice":   {"<select><xmp><input>" + tags("<b a=%d>", 10_000) + "</select><p>hello, there", ""},
+		"hidden in a choice":   {"<select><xmp><input>" + tags("<b a=%d>", 10_000) + "</select><p>hello, there", empty},
 		"many elements":        {strings.Repeat("<p>hello</p>", 300_000), complex},
 		"long tag":             {"<p title='" + strings.Repeat("a ", 1<<20) + "'>hello, there", "hello, there"},
 		"long title":           {"<title>" + strings.Repeat("a - ", 1<<18) + "</title><p>hello, there", "hello, there"},
@@ -453,7 +454,7 @@ func TestHostileHTML(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, pages(map[string][2]string{"/p": {"text/html", test.page}}))
 			text, failed := call(t, s.join(t), map[string]any{"url": s.url + "/p", "max_length": 900_000})
-			if failed || !strings.Contains(text, test.want) {
+			if failed != strings.HasPrefix(test.want, "the page failed") || !strings.Contains(text, test.want) {
 				t.Errorf("failed: %t; got %.300q, want %q", failed, text, test.want)
 			}
 		})
@@ -463,9 +464,10 @@ func TestHostileHTML(t *testing.T) {
 func TestCharsetLies(t *testing.T) {
 	latin := "<html><p>caf\xe9, and more words</p>"
 	for name, test := range map[string]struct{ contentType, body, want string }{
-		"UTF-8 that is not":                {"text/plain; charset=utf-8", "caf\xe9!", "caf\ufffd!"},
+		"UTF-8 that is not":                {"text/plain; charset=utf-8", "caf\xe9!", "guessed: windows-1252\n"},
+		"UTF-8 that is not, text":          {"text/plain; charset=utf-8", "caf\xe9!", "\ncafé!"},
 		"UTF-8 cut in the middle":          {"text/plain", "caf\xc3", "caf\ufffd"},
-		"nothing said, not UTF-8":          {"text/plain", "caf\xe9!", "caf\ufffd!"},
+		"nothing said, not UTF-8":          {"text/plain", "caf\xe9!", "café!"},
 		"Latin-1 that is":                  {"text/plain; charset=iso-8859-1", "caf\xe9!", "café!"},
 		"UTF-16 that is ASCII":             {"text/plain; charset=utf-16le", "abc", "扡\ufffd"},
 		"unknown":                          {"text/plain; charset=klingon", "café", "café"},

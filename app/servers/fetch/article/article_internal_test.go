@@ -19,7 +19,8 @@ func FuzzMarkdown(f *testing.F) {
 	at := &url.URL{Scheme: "http", Host: "example.com", Path: "/a/"}
 	f.Fuzz(func(t *testing.T, page string) {
 		page = strings.ToValidUTF8(page, "\ufffd")
-		_, markdown, err := Markdown(page, at, 1_000_000)
+		a, err := Markdown(t.Context(), page, at, 1_000_000)
+		markdown := a.Markdown
 		if err != nil && markdown != "" {
 			t.Errorf("there is an error, %v, and a text", err)
 		}

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/parley-mcp/parley/app/servers"
 )
 
 // How an HTML page is bounded before it becomes a tree, which may have many times the
@@ -68,7 +70,7 @@ type bounder struct {
 
 // bound returns what a parser gets of a page, or errComplex if its tree may have more
 // nodes.
-func bound(page string, maxNodes int) ([]byte, error) {
+func bound(steps *servers.Steps, page string, maxNodes int) ([]byte, error) {
 	var b bounder
 	b.out.Grow(len(page))
 	inTitle := false
@@ -79,13 +81,18 @@ func bound(page string, maxNodes int) ([]byte, error) {
 			return b.out.Bytes(), nil
 		}
 		raw := z.Raw()
+		if err := steps.Add(len(raw)); err != nil {
+			return nil, err
+		}
 		switch kind {
 		case html.StartTagToken, html.SelfClosingTagToken:
 			raw = slices.Clone(raw) // reading the name changes it
 			name, more := z.TagName()
 			if tag := atom.Lookup(name); hidden[tag] {
 				if kind == html.StartTagToken || tag != atom.Svg && tag != atom.Math {
-					skip(z, string(name))
+					if err := skip(steps, z, string(name)); err != nil {
+						return nil, err
+					}
 				}
 			} else if len(raw) <= maxTag && b.start(string(name), tag, countAttributes(z, more)) {
 				b.out.Write(raw)
@@ -115,11 +122,14 @@ func bound(page string, maxNodes int) ([]byte, error) {
 
 // skip passes over an element, to its end tag. A list of choices that has none ends with
 // what cannot be in it.
-func skip(z *html.Tokenizer, element string) {
+func skip(steps *servers.Steps, z *html.Tokenizer, element string) error {
 	for depth := 1; depth > 0; {
 		kind := z.Next()
 		if kind == html.ErrorToken {
-			return
+			return nil
+		}
+		if err := steps.Add(len(z.Raw())); err != nil {
+			return err
 		}
 		if kind != html.StartTagToken && kind != html.EndTagToken && kind != html.SelfClosingTagToken {
 			continue
@@ -136,6 +146,7 @@ func skip(z *html.Tokenizer, element string) {
 			depth = 0
 		}
 	}
+	return nil
 }
 
 // countAttributes passes over the attributes of a tag, if there are more than none.

@@ -1,0 +1,143 @@
+package fetch_test
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/parley-mcp/parley/app/servers/fetch"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// Bodies that are no text are never given as text: images are images, of anything else there are type
+// and size.
+func TestBinary(t *testing.T) {
+	png, jpeg := "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "\xff\xd8\xff\xe0\x00\x10JFIF\x00"
+	for name, test := range map[string]struct{ mime, body, image, text string }{
+		"PNG":                     {"image/png", png, "image/png", "[image/png, 16 bytes]"},
+		"JPEG":                    {"image/jpeg", jpeg, "image/jpeg", "[image/jpeg, 11 bytes]"},
+		"GIF":                     {"image/gif", "GIF89a\x01\x00\x01\x00", "image/gif", "[image/gif, 10 bytes]"},
+		"WebP":                    {"image/webp", "RIFF\x1a\x00\x00\x00WEBPVP8 ", "image/webp", "[image/webp, 16 bytes]"},
+		"PNG without a type":      {"", png, "image/png", "[image/png, 16 bytes]"},
+		"PNG as HTML":             {"text/html", png, "image/png", "[image/png, 16 bytes]"},
+		"JPEG as PNG":             {"image/png", jpeg, "image/jpeg", "[image/jpeg, 11 bytes]"},
+		"an image that is large":  {"image/png", png + strings.Repeat("\x00", 1000), "", "[image/png, 1016 bytes: not shown, because it is larger than 1000 bytes]"},
+		"AVIF":                    {"image/avif", "\x00\x00\x00\x1cftypavif\x00", "", ", 13 bytes: not shown, because it is not text]"},
+		"an icon":                 {"image/x-icon", "\x00\x00\x01\x00\x01\x00", "", "[image/x-icon, 6 bytes: not shown"},
+		"PDF":                     {"application/pdf", "%PDF-1.7\n%\xe2\xe3\xcf\xd3", "", "[application/pdf, 14 bytes: not shown"},
+		"PDF as text":             {"text/plain", "%PDF-1.7\n%\xe2\xe3\xcf\xd3", "", "[application/pdf, 14 bytes: not shown"},
+		"ZIP":                     {"application/octet-stream", "PK\x03\x04\x14\x00", "", "[application/zip, 6 bytes: not shown"},
+		"sound":                   {"audio/mpeg", "ID3\x04\x00\x00\x00\x00", "", "[audio/mpeg, 8 bytes: not shown"},
+		"bytes":                   {"application/octet-stream", "\x00\x01\x02\x03", "", "[application/octet-stream, 4 bytes: not shown"},
+		"bytes without a type":    {"", "\x00\x01\x02\x03", "", "[application/octet-stream, 4 bytes: not shown"},
+		"text as bytes":           {"application/octet-stream", "hello", "", "\nhello"},
+		"text that begins like a": {"text/plain", "BM is a format", "", "\nBM is a format"},
+		"text about GIF":          {"", "GIF89a is a format", "", "GIF89a is a format"},
+		"SVG":                     {"image/svg+xml", "<svg/>", "", "\n<svg/>"},
+		"an error as an image":    {"image/png", "no such image", "", "\nno such image"},
+		"a NUL in a text":         {"text/plain", "a\x00b", "", "\na\x00b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, pages(map[string][2]string{"/p": {test.mime, test.body}}))
+			c := s.join(t, func(o *fetch.Options) { o.MaxImage = 1000 })
+			for _, raw := range []bool{false, true} {
+				res := result(t, c, map[string]any{"url": s.url + "/p", "raw": raw})
+				if got := host.ContentText(res.Content[0]); res.IsError || !strings.Contains(got, test.text) || strings.Contains(got, "\ufffd") {
+					t.Errorf("raw %t: %q, want %q", raw, got, test.text)
+				}
+				checkImage(t, res.Content[1:], test.image, test.body)
+			}
+			prompt, err := c.GetPrompt(t.Context(), "fetch", map[string]string{"url": s.url + "/p"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var more []mcp.Content
+			for _, m := range prompt.Messages[1:] {
+				more = append(more, m.Content)
+			}
+			checkImage(t, more, test.image, test.body)
+		})
+	}
+}
+
+// checkImage wants one image of a type and content, or none.
+func checkImage(t *testing.T, contents []mcp.Content, mime, body string) {
+	t.Helper()
+	if mime == "" {
+		if len(contents) != 0 {
+			t.Errorf("there is more than a text: %v", contents)
+		}
+		return
+	}
+	if len(contents) != 1 {
+		t.Fatalf("%d pieces, want one", len(contents))
+	}
+	if image, ok := contents[0].(*mcp.ImageContent); !ok || image.MIMEType != mime || !bytes.Equal(image.Data, []byte(body)) {
+		t.Errorf("%+v, want an image of %s", contents[0], mime)
+	}
+}
+
+// A call that got nothing fails, and says whether raw helps. Report: modelcontextprotocol/servers#4199.
+func TestNothingToShow(t *testing.T) {
+	const raw = "Call the fetch tool with raw to get it as it is"
+	for name, test := range map[string]struct {
+		page sourcePage
+		want string
+	}{
+		"no content":    {sourcePage{Status: http.StatusNoContent}, "the page is empty (status code 204)"},
+		"empty":         {sourcePage{Type: "text/html"}, "the page is empty (status code 200)"},
+		"white space":   {sourcePage{Type: "text/plain", Body: " \n\t"}, "the page is empty (status code 200)"},
+		"only a script": {sourcePage{Type: "text/html", Body: "<html><head><title>App</title></head><body><div id=root></div><script>start()</script></body></html>"}, raw},
+		"only a frame":  {sourcePage{Type: "text/html", Body: "<html><body><iframe src=/x></iframe></body></html>"}, raw},
+	} {
+		s := newSite(t, test.page)
+		c := s.join(t, func(o *fetch.Options) { o.IgnoreRobots = true })
+		text, failed := call(t, c, map[string]any{"url": s.url})
+		if !failed || !strings.Contains(text, test.want) {
+			t.Errorf("%s: failed: %t, %s", name, failed, text)
+		}
+	}
+}
+
+// A page that has much more than its article says so, and text that is hidden until scripts run is
+// found. Report: modelcontextprotocol/servers#3878.
+func TestMoreThanTheArticle(t *testing.T) {
+	paragraphs := func(n int) string {
+		return strings.Repeat("<p>The bridge spans the river, the road, and the valley behind it, as bridges do.</p>", n)
+	}
+	for name, test := range map[string]struct{ body, note, want string }{
+		"an article":               {"<article>" + paragraphs(20) + "</article>", "", "spans the river"},
+		"a hidden article":         {"<p>Loading, one moment, until the page is there.</p><div hidden><article><h2>Hidden</h2>" + paragraphs(20) + "</article></div>", "the page hides text until its scripts run", "## Hidden"},
+		"hidden by style":          {"<p>Loading, one moment, until the page is there.</p><div style='visibility:hidden;position:absolute'><article><h2>Hidden</h2>" + paragraphs(20) + "</article></div>", "the page hides text until its scripts run", "## Hidden"},
+		"hidden for readers":       {"<div aria-hidden=true style='display: none'><article><h2>Hidden</h2>" + paragraphs(20) + "</article></div>", "the page hides text until its scripts run", "## Hidden"},
+		"a hidden dialog":          {"<article>" + paragraphs(40) + "</article><div hidden><p>Cookies, we want them, all of them, please.</p></div>", "", "spans the river"},
+		"no article":               {"<ul><li><a href=/a>One</a></li><li><a href=b>Two</a></li></ul>", "", "[One](SITE/a)"},
+		"a small part of the page": {"<article><h1>Short</h1>" + paragraphs(4) + "</article><nav>" + strings.Repeat("<a href=/x>Something else that one can read</a> ", 200) + "</nav>", "raw gives the rest", "Short"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, pages(map[string][2]string{"/p": {"text/html", "<html><head><title>Bridges</title></head><body>" + test.body + "</body></html>"}}))
+			got := fetched(t, s.join(t), s.url+"/p")
+			if !strings.Contains(got, strings.ReplaceAll(test.want, "SITE", s.url)) || !strings.Contains(got, test.note) || test.note == "" && strings.Contains(got, "hides text") {
+				t.Errorf("%.1000s", got)
+			}
+		})
+	}
+}
+
+// Sites that have markdown are asked for it, and it is given as it is. Report:
+// modelcontextprotocol/servers#4052.
+func TestMarkdown(t *testing.T) {
+	const markdown = "# Bridges\n\n<html> is a tag. *Not* simplified.\n"
+	s := newSite(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.Header.Get("Accept"), "text/markdown, text/html;q=0.9") {
+			w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
+			_, _ = w.Write([]byte(markdown))
+		}
+	}))
+	c := s.join(t, func(o *fetch.Options) { o.IgnoreRobots = true })
+	if got, want := fetched(t, c, s.url), "Contents of "+s.url+"/:\n"+markdown; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
