@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/idna"
 	"golang.org/x/net/publicsuffix"
 
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/netguard"
 	"github.com/parley-mcp/parley/server"
@@ -91,7 +92,10 @@ func (f *fetcher) readAll(ctx context.Context, resp *http.Response) ([]byte, err
 	var body bytes.Buffer
 	total, told := float64(max(0, resp.ContentLength)), time.Now()
 	chunk := make([]byte, 64<<10)
-	for {
+	for steps := servers.NewSteps(ctx); ; {
+		if err := steps.Add(len(chunk)); err != nil {
+			return nil, err
+		}
 		n, err := resp.Body.Read(chunk)
 		body.Write(chunk[:n])
 		if errors.Is(err, io.EOF) {

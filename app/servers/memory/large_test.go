@@ -52,3 +52,35 @@ func TestManyEntities(t *testing.T) {
 		t.Errorf("what was added and deleted changed the rest: %d bytes, were %d, %v", len(got), lines.Len(), err)
 	}
 }
+
+// 100,000 relations between entities that do not exist, which other versions wrote, are served and deleted.
+func TestRelationsToNothing(t *testing.T) {
+	racetest.SkipSerial(t)
+	const many = 100_000
+	var lines strings.Builder
+	for i := range many {
+		fmt.Fprintf(&lines, `{"type":"relation","from":"%d","to":"nothing","relationType":"leads_to"}`+"\n", i)
+	}
+	path := fileOf(t, lines.String())
+	c := connect(t, path, nil)
+	for _, test := range []struct{ tool, args, want string }{
+		{"read_graph", `{}`, " relations of 100000 in all. Call it again with offset "},
+		{"read_graph", `{"offset":99999}`, `"from": "99999"`},
+		{"search_nodes", `{"query":"nothing"}`, `"relations": []`},
+		{"create_entities", `{"entities":[{"name":"nothing","entityType":"t","observations":[]}]}`, `"nothing"`},
+		{"open_nodes", `{"names":["nothing"]}`, " relations of 100001 in all. "},
+		{"create_relations", `{"relations":[{"from":"nothing","to":"7","relationType":"r"}]}`, "Entity with name 7 not found"},
+		{"delete_entities", `{"entityNames":["7"]}`, "Entities deleted successfully"},
+		{"delete_entities", `{"entityNames":["7"]}`, `Deleted 0 of 1 entities. Not found: "7"`},
+		{"delete_entities", `{"entityNames":["nothing"]}`, "Entities deleted successfully"},
+		{"read_graph", `{}`, `"relations": []`},
+	} {
+		got := call(t, c, test.tool, test.args)
+		if !strings.Contains(got, test.want) || len(got) > 3*memory.DefaultMaxResult {
+			t.Errorf("%s %s: %d bytes: %.200s", test.tool, test.args, len(got), got)
+		}
+	}
+	if got, err := os.ReadFile(path); err != nil || len(got) != 0 {
+		t.Errorf("%d bytes are left, %v", len(got), err)
+	}
+}

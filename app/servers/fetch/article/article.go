@@ -58,7 +58,7 @@ func Markdown(ctx context.Context, page string, at *url.URL, maxWork int) (a Art
 		return Article{}, errComplex
 	}
 	all, concealed := count(doc, false)
-	a, length, err := simplify(doc, at)
+	a, length, err := simplify(steps, doc, at)
 	if err == nil && concealed > length {
 		a, length, err = revealed(steps, bounded, at, a, length)
 	}
@@ -102,12 +102,19 @@ func (r *reader) Read(p []byte) (int, error) {
 }
 
 // simplify makes markdown of the article in a page, if it has one, and returns the length of its text.
-func simplify(doc *html.Node, at *url.URL) (a Article, length int, err error) {
+// Each of its halves takes up to half a second for the largest page and cannot be interrupted.
+func simplify(steps *servers.Steps, doc *html.Node, at *url.URL) (a Article, length int, err error) {
+	if err := steps.Add(servers.CostPerPoll); err != nil {
+		return a, 0, err
+	}
 	parser := readability.NewParser()
 	parser.DisableJSONLD = true
 	found, err := parser.ParseAndMutate(doc, at)
 	if err != nil || found.Node == nil {
 		return a, 0, nil // the error says that there is no article
+	}
+	if err := steps.Add(servers.CostPerPoll); err != nil {
+		return a, 0, err
 	}
 	a.Title = found.Title()
 	length, _ = count(found.Node, true)
@@ -125,7 +132,7 @@ func revealed(steps *servers.Steps, page []byte, at *url.URL, visible Article, l
 	for n := range doc.Descendants() {
 		n.Attr = slices.DeleteFunc(n.Attr, hides)
 	}
-	a, longer, err := simplify(doc, at)
+	a, longer, err := simplify(steps, doc, at)
 	if err != nil || longer <= 2*length {
 		return visible, length, err
 	}
