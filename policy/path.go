@@ -230,7 +230,8 @@ func clean(root, path string, style pathStyle) (location, doubt) {
 }
 
 // fold returns the same for all texts in which some file systems see one name: those that differ in
-// letter case ("ß" and "SS" too), in the Unicode form of a letter, or in characters that are not seen.
+// letter case ("ß" and "SS" too), in the Unicode form of a letter, or in characters that are not seen; and
+// those that differ in the kind of a space, which servers may take for each other.
 //
 // Unicode 17.0, D145: canonical caseless matching is equality of NFD(toCasefold(NFD(s))).
 func fold(s string) string {
@@ -240,6 +241,9 @@ func fold(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
 			return -1
+		}
+		if r == '\u00a0' || r == '\u202f' { // such as in the names of screenshots on macOS
+			return ' '
 		}
 		return r
 	}, norm.NFD.String(s))

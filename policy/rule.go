@@ -232,8 +232,8 @@ func (o Op) String() string { return wordOf(opNames, int(o), "Op") }
 //   - paths relative to an unknown folder, and those that begin with "~", "$" or "%";
 //   - those that leave the root by "..", have a NUL, or begin or end with a blank, a quote, or a
 //     character that is not seen;
-//   - those that are inside only if letter case, the Unicode form of letters (NFC, NFD) and characters
-//     that are not seen are ignored;
+//   - those that are inside only if letter case, the Unicode form of letters (NFC, NFD), the kind of a
+//     space (U+00A0, U+202F) and characters that are not seen are ignored;
 //   - file URIs in arguments of tools and prompts, unless they are inside, or are not, also as the
 //     relative path that a server without URIs reads;
 //   - paths with a drive letter for a server that does not run on Windows; for one that does, paths

@@ -165,8 +165,8 @@ var reservations = []reservation{
 		"the page of metrics is written without it; tests hold it to the parser",
 	},
 	{
-		"golang.org/x/text", "policy app/store/records app/userauth release",
-		"paths are compared in one place, names of users in another, passwords in a third",
+		"golang.org/x/text", "policy app/servers/filesystem app/store/records app/userauth release",
+		"paths are compared in one place, names of files, names of users and passwords in one each",
 	},
 }
 

@@ -1,9 +1,9 @@
 package filesystem
 
 import (
+	"context"
 	"errors"
 	"io/fs"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -37,13 +37,16 @@ var codes = []struct {
 
 // explain makes an error for the caller of one of the system; op is what was done with
 // the file. Errors that already are for the caller stay as they are.
-func (d *directories) explain(op, abs string, err error) error {
+func (d *directories) explain(ctx context.Context, op, abs string, err error) error {
 	var shown *mcp.Error
+	var dangling *danglingError
 	switch {
 	case err == nil || errors.As(err, &shown):
 		return err
-	case errors.Is(err, errDangling):
-		return mcp.Errorf("Parent directory does not exist: %s", valid(filepath.Dir(abs)))
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &dangling):
+		return mcp.Errorf("ENOENT: %w; use the path that it leads to, or remove the link", dangling)
 	case errors.Is(err, errNotRegular):
 		return mcp.Errorf("%s is neither a file nor a directory, so it is not opened", valid(abs))
 	case isEscape(err):

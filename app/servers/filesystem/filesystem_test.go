@@ -2,13 +2,14 @@ package filesystem_test
 
 import (
 	"context"
-	"encoding/base64"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-mcp/parley/app/servers/filesystem"
 	"github.com/parley-mcp/parley/client"
@@ -32,7 +33,7 @@ func TestTools(t *testing.T) {
 		f.want("list_allowed_directories", args{}, "Allowed directories:\n"+dir)
 		f.want("read_text_file", args{"path": "a.txt"}, "one\ntwo\nthree\n")
 		f.want("read_file", args{"path": f.path("a.txt"), "head": 2}, "one\ntwo")
-		f.want("read_text_file", args{"path": "a.txt", "tail": 2}, "three\n")
+		f.want("read_text_file", args{"path": "a.txt", "tail": 2}, "two\nthree")
 		f.want("read_multiple_files", args{"paths": []string{"a.txt", "b.txt"}},
 			"a.txt:\none\ntwo\nthree\n\n\n---\nb.txt: Error - ENOENT: no such file or directory, open '"+f.path("b.txt")+"'")
 		f.want("create_directory", args{"path": "made/deep"}, "Successfully created directory made/deep")
@@ -68,45 +69,37 @@ func TestTools(t *testing.T) {
 	}, mcptest.Over("mem", "stdio", "streamable"))
 }
 
-// Media are what their names say.
+// Media are what their names say, and are in the result once (modelcontextprotocol/servers#4044).
 func TestMedia(t *testing.T) {
 	f := start(t, nil, nil)
 	put(t, f.path("x.PNG"), "\x89PNG")
+	put(t, f.path("x.ogg"), "OggS")
 	put(t, f.path("y.bin"), "\x00\x01")
-	for name, want := range map[string]struct {
-		content    mcp.Content
-		structured string
-	}{
-		"x.PNG": {mcp.Image([]byte("\x89PNG"), "image/png"), `{"content":[{"type":"image","data":"` + base64.StdEncoding.EncodeToString([]byte("\x89PNG")) + `","mimeType":"image/png"}]}`},
-		"y.bin": {nil, `"blob":"AAE="`},
+	for name, want := range map[string]mcp.Content{
+		"x.PNG": mcp.Image([]byte("\x89PNG"), "image/png"),
+		"x.ogg": mcp.Audio([]byte("OggS"), "audio/ogg"),
+		"y.bin": mcp.Embed(mcp.ResourceContents{URI: rootURI(f.path("y.bin")), MIMEType: "application/octet-stream", Blob: []byte{0, 1}}),
 	} {
 		res, err := f.client.CallTool(t.Context(), "read_media_file", args{"path": name}, nil)
-		if err != nil || res.IsError || len(res.Content) != 1 {
+		if err != nil || res.IsError || len(res.Content) != 1 || len(res.StructuredContent) > 0 {
 			t.Fatalf("%s: %+v, %v", name, res, err)
 		}
-		if !strings.Contains(string(res.StructuredContent), want.structured) {
-			t.Errorf("%s: %s", name, res.StructuredContent)
-		}
-		switch got := res.Content[0].(type) {
-		case *mcp.ImageContent:
-			if name != "x.PNG" || got.MIMEType != "image/png" || string(got.Data) != "\x89PNG" {
-				t.Errorf("%s: %+v", name, got)
-			}
-		case *mcp.EmbeddedResource:
-			if name != "y.bin" || string(got.Resource.Blob) != "\x00\x01" || got.Resource.MIMEType != "application/octet-stream" {
-				t.Errorf("%s: %+v", name, got)
-			}
-		default:
-			t.Errorf("%s: %T", name, got)
+		if diff := cmp.Diff(want, res.Content[0]); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
 		}
 	}
 }
 
-// Lines from either end of a file, whatever the ends of lines are.
+// Lines from either end of a file are whole lines, whatever the ends of lines are
+// (modelcontextprotocol/servers#4175, #4643, #4674).
 func TestHeadAndTail(t *testing.T) {
 	f := start(t, nil, nil)
-	long := strings.Repeat("0123456789abcdef\n", 20_000) // several chunks
-	for name, text := range map[string]string{"long": long, "crlf": "a\r\nb\r\nc", "empty": "", "one": "a", "end": "a\n\n", "wide": strings.Repeat("ü", 70_000) + "\nx"} {
+	const line = "0123456789abcdef\n"
+	long := strings.Repeat(line, 20_000) // several chunks
+	for name, text := range map[string]string{
+		"long": long, "crlf": "a\r\nb\r\nc", "crlf end": "a\r\nb\r\nc\r\n", "mixed": "a\nb\r\nc\n", "empty": "", "one": "a", "one end": "a\n", "end": "a\n\n", "ends": "\n\n",
+		"cr": "a\rb\r", "wide": strings.Repeat("ü", 70_000) + "\nx", "edge": strings.Repeat("x", 64<<10) + "\n", "edges": "y\n" + strings.Repeat("x", 64<<10-1) + "\n",
+	} {
 		put(t, f.path(name), text)
 	}
 	for _, test := range []struct {
@@ -114,25 +107,42 @@ func TestHeadAndTail(t *testing.T) {
 		n          int
 		want       string
 	}{
-		{"long", "tail", 10_001, strings.Repeat("0123456789abcdef\n", 10_000)},
-		{"long", "head", 10_000, strings.TrimSuffix(strings.Repeat("0123456789abcdef\n", 10_000), "\n")},
+		{"long", "tail", 10_001, strings.TrimSuffix(strings.Repeat(line, 10_001), "\n")},
+		{"long", "head", 10_000, strings.TrimSuffix(strings.Repeat(line, 10_000), "\n")},
 		{"long", "head", 99_999, strings.TrimSuffix(long, "\n")},
-		{"long", "tail", 99_999, long},
-		{"crlf", "tail", 2, "b\nc"},
-		{"crlf", "head", 2, "a\r\nb\r"},
+		{"long", "tail", 99_999, strings.TrimSuffix(long, "\n")},
+		{"long", "tail", 20_000, strings.TrimSuffix(long, "\n")},
+		{"crlf", "tail", 2, "b\r\nc"},
+		{"crlf", "head", 2, "a\r\nb"},
+		{"crlf end", "tail", 1, "c"},
+		{"crlf end", "tail", 2, "b\r\nc"},
+		{"crlf end", "head", 3, "a\r\nb\r\nc"},
+		{"crlf end", "head", 9, "a\r\nb\r\nc"},
+		{"mixed", "tail", 2, "b\r\nc"},
+		{"mixed", "head", 2, "a\nb"},
 		{"empty", "head", 1, ""},
 		{"empty", "tail", 1, ""},
 		{"one", "head", 1, "a"},
 		{"one", "tail", 1, "a"},
+		{"one end", "head", 1, "a"},
+		{"one end", "tail", 1, "a"},
+		{"one end", "tail", 2, "a"},
 		{"end", "head", 5, "a\n"},
 		{"end", "tail", 1, ""},
-		{"end", "tail", 2, "\n"},
+		{"end", "tail", 2, "a\n"},
+		{"ends", "tail", 2, "\n"},
+		{"cr", "tail", 1, "a\rb\r"},
 		{"wide", "head", 1, strings.Repeat("ü", 70_000)},
 		{"wide", "tail", 1, "x"},
+		{"edge", "tail", 1, strings.Repeat("x", 64<<10)},
+		{"edges", "tail", 1, strings.Repeat("x", 64<<10-1)},
+		{"edges", "tail", 2, "y\n" + strings.Repeat("x", 64<<10-1)},
 	} {
-		got, failed := call(t.Context(), t, f.client, "read_text_file", args{"path": test.name, test.part: test.n})
-		if failed || got != test.want {
-			t.Errorf("%s %s %d: %.40q and %d bytes in all, want %.40q and %d", test.name, test.part, test.n, got, len(got), test.want, len(test.want))
+		for _, tool := range []string{"read_text_file", "read_file"} {
+			got, failed := call(t.Context(), t, f.client, tool, args{"path": test.name, test.part: test.n})
+			if failed || got != test.want {
+				t.Errorf("%s %s %d: %.40q and %d bytes in all, want %.40q and %d", test.name, test.part, test.n, got, len(got), test.want, len(test.want))
+			}
 		}
 	}
 	f.refused("read_text_file", args{"path": "one", "head": 1, "tail": 1}, "both head and tail")

@@ -90,7 +90,13 @@ func TestLinksInside(t *testing.T) {
 	if got := get(t, f.path("sub/x")); got != "y" {
 		t.Errorf("%q", got)
 	}
-	f.refused("write_file", args{"path": "dangling", "content": ""}, "Parent directory does not exist")
+	link(t, "dangling", f.path("twice"))
+	for _, path := range []string{"dangling", "dangling/x", "twice"} {
+		const words = "/dangling' leads to 'missing', which does not exist; use the path that it leads to, or remove the link"
+		f.refused("write_file", args{"path": path, "content": ""}, "ENOENT: the symbolic link '", words)
+		f.refused("read_text_file", args{"path": path}, words)
+		f.refused("create_directory", args{"path": path}, words)
+	}
 	f.refused("read_text_file", args{"path": "loop"}, "ELOOP")
 }
 

@@ -103,7 +103,7 @@ func (s *service) readDir(ctx context.Context, d *directories, path string) (p p
 	// Links that stay in the directory are followed by the system, which is quicker.
 	list, more, err := p.entries(ctx, s.opts.MaxEntries)
 	if err != nil {
-		if p, err = d.existing("scandir", path); err != nil {
+		if p, err = d.existing(ctx, "scandir", path); err != nil {
 			return p, nil, "", err
 		}
 		list, more, err = p.entries(ctx, s.opts.MaxEntries)
@@ -111,7 +111,7 @@ func (s *service) readDir(ctx context.Context, d *directories, path string) (p p
 	if more {
 		note = fmt.Sprintf("Only %d entries are shown, and there are more. Look for the others with search_files.", len(list))
 	}
-	return p, list, note, d.explain("scandir", p.abs, err)
+	return p, list, note, d.explain(ctx, "scandir", p.abs, err)
 }
 
 func (s *service) list(ctx context.Context, d *directories, in pathIn) (out, note string, err error) {
@@ -147,11 +147,11 @@ func (s *service) listSizes(ctx context.Context, d *directories, in sizesIn) (ou
 	}
 	sizes := make(map[string]int64, len(list))
 	var files, total int64
-	for i, e := range list {
-		if i%1_000 == 0 && ctx.Err() != nil {
-			return "", "", context.Cause(ctx)
+	for _, e := range list {
+		if err := poll(ctx, 1); err != nil {
+			return "", "", err
 		}
-		size := d.size(p.child(e.name), e)
+		size := d.size(ctx, p.child(e.name), e)
 		sizes[e.name] = size
 		if !e.isDir() {
 			files, total = files+1, total+size
@@ -177,9 +177,9 @@ func (s *service) listSizes(ctx context.Context, d *directories, in sizesIn) (ou
 }
 
 // size is that of an entry, or of what a link leads to; 0 if that cannot be told.
-func (d *directories) size(p place, e entry) int64 {
+func (d *directories) size(ctx context.Context, p place, e entry) int64 {
 	if e.isLink() {
-		to, exists, err := d.locate(p.abs)
+		to, exists, err := d.locate(ctx, p.abs)
 		if err != nil || !exists {
 			return 0
 		}
@@ -192,14 +192,14 @@ func (d *directories) size(p place, e entry) int64 {
 	return info.Size()
 }
 
-func (s *service) info(_ context.Context, d *directories, in infoIn) (string, error) {
-	p, err := d.existing("stat", in.Path)
+func (s *service) info(ctx context.Context, d *directories, in infoIn) (string, error) {
+	p, err := d.existing(ctx, "stat", in.Path)
 	if err != nil {
 		return "", err
 	}
 	info, err := p.dir.root.Lstat(p.rel)
 	if err != nil {
-		return "", d.explain("stat", p.abs, err)
+		return "", d.explain(ctx, "stat", p.abs, err)
 	}
 	created, accessed := times(p, info)
 	return fmt.Sprintf("size: %d\ncreated: %s\nmodified: %s\naccessed: %s\nisDirectory: %t\nisFile: %t\npermissions: %03o",

@@ -1,7 +1,9 @@
 package filesystem
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,9 +27,10 @@ type directory struct {
 
 // directories are those that a call may use.
 type directories struct {
-	list    []*directory
-	maxPath int
-	uses    int // guarded by the mutex of dirSet
+	list       []*directory
+	maxPath    int
+	maxVisited int
+	uses       int // guarded by the mutex of dirSet
 }
 
 // A place is where something is, or could be, in one of the directories.
@@ -59,13 +62,14 @@ func (d *directories) place(path string) (place, error) {
 	if len(d.list) == 0 {
 		return place{}, errNoDirectory
 	}
+	path, err := localPath(path, runtime.GOOS == "windows")
+	if err != nil {
+		return place{}, mcp.Errorf("%v", err)
+	}
 	if err := checkPath(path, d.maxPath); err != nil {
 		return place{}, err
 	}
-	path = expandHome(path)
-	if runtime.GOOS == "windows" {
-		path = windowsPath(path)
-	} else if hasDrive(path) {
+	if runtime.GOOS != "windows" && hasDrive(path) {
 		return place{}, mcp.Errorf("Access denied - Windows-style path received on a POSIX host: %s", path)
 	}
 	if filepath.IsAbs(path) {
@@ -102,7 +106,7 @@ func (d *directories) find(abs string) (best place, ok bool) {
 
 // within gives the path of abs below base. Both are absolute and clean.
 func within(base, abs string) (rel string, ok bool) {
-	if len(abs) < len(base) || !sameName(abs[:len(base)], base) {
+	if len(abs) < len(base) || !samePath(abs[:len(base)], base) {
 		return "", false
 	}
 	rest := abs[len(base):]
@@ -117,9 +121,9 @@ func within(base, abs string) (rel string, ok bool) {
 	return "", false
 }
 
-// sameName compares as the file systems do that this kind of system has usually. It
+// samePath compares as the file systems do that this kind of system has usually. It
 // only decides through which directory a path is opened.
-func sameName(a, b string) bool {
+func samePath(a, b string) bool {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
 		return strings.EqualFold(a, b)
 	}
@@ -129,15 +133,24 @@ func sameName(a, b string) bool {
 // locate follows the symbolic links of a path, as far as it exists. It does so itself,
 // because os.Root takes no absolute link and none from one of the directories to another.
 // What it finds is opened through os.Root, so nothing depends on links staying as they are.
-func (d *directories) locate(path string) (p place, exists bool, err error) {
+func (d *directories) locate(ctx context.Context, path string) (p place, exists bool, err error) {
+	return d.follow(ctx, path, false)
+}
+
+// locateEntry is locate for an entry itself: if the last element of the path is a link, it is not followed.
+func (d *directories) locateEntry(ctx context.Context, path string) (p place, exists bool, err error) {
+	return d.follow(ctx, path, true)
+}
+
+func (d *directories) follow(ctx context.Context, path string, entry bool) (p place, exists bool, err error) {
 	if p, err = d.place(path); err != nil {
 		return place{}, false, err
 	}
-	walk := walk{d: d, at: p.dir.real, pending: elements(p.rel)}
+	walk := walk{d: d, at: p.dir.real, pending: elements(p.rel), entry: entry}
 	walk.own = len(walk.pending)
-	missing, err := walk.run()
+	missing, err := walk.run(ctx)
 	if err != nil {
-		return place{}, false, d.explain("realpath", p.abs, err)
+		return place{}, false, d.explain(ctx, "realpath", p.abs, err)
 	}
 	end := filepath.Join(append([]string{walk.at}, missing...)...)
 	found, ok := d.find(end)
@@ -148,10 +161,10 @@ func (d *directories) locate(path string) (p place, exists bool, err error) {
 }
 
 // existing is locate for what has to exist; op names what is done with it.
-func (d *directories) existing(op, path string) (place, error) {
-	p, exists, err := d.locate(path)
+func (d *directories) existing(ctx context.Context, op, path string) (place, error) {
+	p, exists, err := d.locate(ctx, path)
 	if err == nil && !exists {
-		err = d.explain(op, p.abs, fs.ErrNotExist)
+		err = d.explain(ctx, op, p.abs, fs.ErrNotExist)
 	}
 	return p, err
 }
@@ -163,15 +176,24 @@ type walk struct {
 	pending []string // what is to come
 	own     int      // how many of them are from the path itself, not from a link
 	links   int
+	entry   bool           // the last element is not followed
+	last    *danglingError // the last link that was followed
 }
 
-// errDangling is the end of a link that leads to nothing.
-var errDangling = errors.New("dangling link")
+// A danglingError is that a symbolic link leads to nothing.
+type danglingError struct{ link, target string }
+
+func (e *danglingError) Error() string {
+	return fmt.Sprintf("the symbolic link '%s' leads to '%s', which does not exist", valid(e.link), valid(e.target))
+}
 
 // run goes to the end of the path. missing is the rest of it from the first element that
 // does not exist.
-func (w *walk) run() (missing []string, err error) {
+func (w *walk) run(ctx context.Context) (missing []string, err error) {
 	for len(w.pending) > 0 {
+		if err := poll(ctx, 1); err != nil {
+			return nil, err
+		}
 		name := w.pending[0]
 		next := filepath.Join(w.at, name)
 		p, ok := w.d.find(next)
@@ -183,12 +205,16 @@ func (w *walk) run() (missing []string, err error) {
 		info, err := p.dir.root.Lstat(p.rel)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && len(w.pending) > w.own:
-			return nil, errDangling
+			return nil, w.last
 		case errors.Is(err, fs.ErrNotExist):
-			return w.pending, nil
+			other, err := w.d.sameName(ctx, p)
+			if other == "" || other == name || err != nil {
+				return w.pending, err
+			}
+			w.pending[0] = other
 		case err != nil:
 			return nil, err
-		case info.Mode()&fs.ModeSymlink != 0:
+		case info.Mode()&fs.ModeSymlink != 0 && !(w.entry && len(w.pending) == 1):
 			if err := w.follow(p); err != nil {
 				return nil, err
 			}
@@ -215,6 +241,7 @@ func (w *walk) follow(p place) error {
 	if err != nil {
 		return err
 	}
+	w.last = &danglingError{p.abs, target}
 	rest := w.pending[1:]
 	w.own = min(w.own, len(rest))
 	if filepath.IsAbs(target) {
@@ -229,84 +256,4 @@ func (w *walk) follow(p place) error {
 func elements(path string) []string {
 	list := strings.FieldsFunc(path, func(r rune) bool { return r < 0x80 && os.IsPathSeparator(uint8(r)) })
 	return slices.DeleteFunc(list, func(e string) bool { return e == "." })
-}
-
-// checkPath refuses paths that no system has, or this one takes for something else.
-func checkPath(path string, most int) error {
-	switch {
-	case strings.ContainsRune(path, 0):
-		return mcp.Errorf("Access denied - the path holds a NUL character")
-	case len(path) > most:
-		return mcp.Errorf("ENAMETOOLONG: the path has %d bytes, and may have %d", len(path), most)
-	case runtime.GOOS == "windows":
-		return checkWindowsPath(path)
-	}
-	return nil
-}
-
-// checkWindowsPath refuses names that Windows takes for devices, streams or other names.
-func checkWindowsPath(path string) error {
-	rest := path
-	if hasDrive(path) {
-		rest = path[2:]
-	}
-	for _, e := range strings.FieldsFunc(rest, func(r rune) bool { return r == '/' || r == '\\' }) {
-		switch {
-		case e == "." || e == "..":
-		case strings.ContainsAny(e, `:*?"<>|`):
-			return mcp.Errorf("Access denied - %q holds a character that names of files on Windows cannot have", e)
-		case strings.TrimRight(e, ". ") != e:
-			return mcp.Errorf("Access denied - %q ends with a dot or a space, which Windows leaves out", e)
-		case isDevice(e):
-			return mcp.Errorf("Access denied - %q is the name of a device on Windows", e)
-		}
-	}
-	return nil
-}
-
-// isDevice reports whether Windows takes a name for a device, with any extension.
-func isDevice(name string) bool {
-	base, _, _ := strings.Cut(strings.ToUpper(name), ".")
-	switch base = strings.TrimRight(base, " "); base {
-	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":
-		return true
-	}
-	if rest, ok := strings.CutPrefix(base, "COM"); ok {
-		return isPort(rest)
-	}
-	rest, ok := strings.CutPrefix(base, "LPT")
-	return ok && isPort(rest)
-}
-
-func isPort(s string) bool {
-	return len(s) == 1 && s[0] >= '0' && s[0] <= '9' || s == "¹" || s == "²" || s == "³"
-}
-
-// hasDrive reports whether a path begins with a drive of Windows.
-func hasDrive(path string) bool {
-	if len(path) < 2 || path[1] != ':' || len(path) > 2 && path[2] != '/' && path[2] != '\\' {
-		return false
-	}
-	c := path[0] | 0x20
-	return c >= 'a' && c <= 'z'
-}
-
-// windowsPath makes C:\dir of /c/dir, as some shells on Windows write it.
-func windowsPath(path string) string {
-	if len(path) < 3 || path[0] != '/' || path[2] != '/' || !hasDrive(path[1:2]+":") {
-		return path
-	}
-	return strings.ToUpper(path[1:2]) + ":" + path[2:]
-}
-
-// expandHome puts the home directory in the place of "~".
-func expandHome(path string) string {
-	if path != "~" && !strings.HasPrefix(path, "~/") {
-		return path
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return path
-	}
-	return filepath.Join(home, path[1:])
 }

@@ -3,12 +3,12 @@ package filesystem
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +20,9 @@ import (
 
 // chunk is how much of a file is read at once where only a part is wanted.
 const chunk = 64 << 10
+
+// readPart is the most that is read of a file between two looks at the context.
+const readPart = 1 << 20
 
 // readBuffer is the size of the readBuffers, which hold files until they are texts.
 const readBuffer = 16 << 10
@@ -49,7 +52,7 @@ func (s *service) readingTools() []server.Feature {
 			With(server.ToolOptions{Title: "Read Multiple Files", Annotations: readOnly}),
 		server.Tool("read_media_file", "Reads a file as it is: a picture or a sound as such, anything else as an "+
 			"embedded resource in base64.", s.readMedia).
-			With(server.ToolOptions{Title: "Read Media File", Annotations: readOnly, OutputSchema: mediaSchema}),
+			With(server.ToolOptions{Title: "Read Media File", Annotations: readOnly}),
 	}
 }
 
@@ -57,7 +60,7 @@ func (s *service) readText(ctx context.Context, d *directories, in readIn) (stri
 	if in.Head > 0 && in.Tail > 0 {
 		return "", mcp.Errorf("Cannot specify both head and tail parameters simultaneously")
 	}
-	f, info, err := d.open(in.Path)
+	f, info, err := d.open(ctx, in.Path)
 	if err != nil {
 		return "", err
 	}
@@ -71,37 +74,40 @@ func (s *service) readText(ctx context.Context, d *directories, in readIn) (stri
 	default:
 		buf := readBuffers.Get().(*[readBuffer]byte)
 		defer readBuffers.Put(buf)
-		data, err = readAll(f, info.Size(), s.opts.MaxRead, buf[:])
+		data, err = readAll(ctx, f, info.Size(), s.opts.MaxRead, buf[:])
 	}
 	if err != nil {
-		return "", d.explain("read", in.Path, err)
+		return "", d.explain(ctx, "read", in.Path, err)
 	}
 	return text(data), nil
 }
 
 // readAll reads a file of at most so many bytes, into buf if there is room.
-func readAll(f *os.File, size, most int64, buf []byte) ([]byte, error) {
+func readAll(ctx context.Context, f *os.File, size, most int64, buf []byte) ([]byte, error) {
 	if size > most {
 		return nil, tooLarge(size, most)
 	}
-	if need := size + bytes.MinRead; need > int64(len(buf)) {
+	if need := size + 1; need > int64(len(buf)) { // one more, to see the end
 		buf = make([]byte, need)
 	}
-	read, err := f.Read(buf)
-	switch {
-	case errors.Is(err, io.EOF) || err == nil && read > 0 && int64(read) == size: // all that it had
-		return buf[:read], nil
-	case err != nil:
-		return nil, err
+	read := 0
+	for {
+		if err := poll(ctx, 1); err != nil {
+			return nil, err
+		}
+		n, err := f.Read(buf[read:min(len(buf), read+readPart)])
+		read += n
+		switch {
+		case errors.Is(err, io.EOF) || err == nil && read > 0 && int64(read) == size: // all that it had
+			return buf[:read], nil
+		case err != nil:
+			return nil, err
+		case int64(read) > most: // it grew meanwhile, or its size is not known
+			return nil, tooLarge(int64(read), most)
+		case read == len(buf):
+			buf = append(buf, make([]byte, min(int64(read)+bytes.MinRead, most+1-int64(read)))...)
+		}
 	}
-	data := bytes.NewBuffer(buf[:read])
-	if _, err := data.ReadFrom(io.LimitReader(f, most+1-int64(read))); err != nil {
-		return nil, err
-	}
-	if n := int64(data.Len()); n > most { // it grew meanwhile, or said nothing of its size
-		return nil, tooLarge(n, most)
-	}
-	return data.Bytes(), nil
 }
 
 func tooLarge(size, most int64) error {
@@ -109,13 +115,13 @@ func tooLarge(size, most int64) error {
 		formatSize(size), formatSize(most))
 }
 
-// head reads the first lines, without the end of the last one.
+// head reads the first lines, without the end of the last one. The bytes between are those of the file.
 func (s *service) head(ctx context.Context, f io.Reader, lines int) ([]byte, error) {
 	var data []byte
 	buf := make([]byte, chunk)
 	for {
-		if err := ctx.Err(); err != nil {
-			return nil, context.Cause(ctx)
+		if err := poll(ctx, 1); err != nil {
+			return nil, err
 		}
 		n, err := f.Read(buf)
 		for part := buf[:n]; len(part) > 0; lines-- {
@@ -124,30 +130,29 @@ func (s *service) head(ctx context.Context, f io.Reader, lines int) ([]byte, err
 				data = append(data, part...)
 				break
 			}
-			if lines == 1 {
-				return append(data, part[:i]...), nil
-			}
 			data, part = append(data, part[:i+1]...), part[i+1:]
+			if lines == 1 {
+				return withoutEnd(data), nil
+			}
 		}
 		switch {
 		case int64(len(data)) > s.opts.MaxRead:
 			return nil, tooLong(s.opts.MaxRead)
 		case errors.Is(err, io.EOF):
-			return bytes.TrimSuffix(data, []byte("\n")), nil
+			return withoutEnd(data), nil
 		case err != nil:
 			return nil, err
 		}
 	}
 }
 
-// tail reads the last lines. As in the original an end of line at the end of the file
-// begins an empty last line.
+// tail reads the last lines, without the end of the last one. The bytes between are those of the file.
 func (s *service) tail(ctx context.Context, f io.ReaderAt, size int64, lines int) ([]byte, error) {
 	var parts [][]byte // from the last to the first
 	total, left := int64(0), lines
 	for at := size; at > 0 && left > 0; {
-		if err := ctx.Err(); err != nil {
-			return nil, context.Cause(ctx)
+		if err := poll(ctx, 1); err != nil {
+			return nil, err
 		}
 		n := min(chunk, at)
 		at -= n
@@ -155,7 +160,11 @@ func (s *service) tail(ctx context.Context, f io.ReaderAt, size int64, lines int
 		if _, err := f.ReadAt(part, at); err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
-		for end := len(part); end > 0 && left > 0; {
+		end := len(part)
+		if len(parts) == 0 && part[end-1] == '\n' {
+			end-- // it ends the last line, and begins none
+		}
+		for end > 0 && left > 0 {
 			if end = bytes.LastIndexByte(part[:end], '\n'); end < 0 {
 				break
 			}
@@ -168,11 +177,16 @@ func (s *service) tail(ctx context.Context, f io.ReaderAt, size int64, lines int
 		}
 		parts = append(parts, part)
 	}
-	data := make([]byte, 0, total)
-	for i := range parts {
-		data = append(data, parts[len(parts)-1-i]...)
+	slices.Reverse(parts)
+	return withoutEnd(bytes.Join(parts, nil)), nil
+}
+
+// withoutEnd returns lines without the end of the last one, "\n" or "\r\n".
+func withoutEnd(lines []byte) []byte {
+	if bare, ended := bytes.CutSuffix(lines, []byte("\n")); ended {
+		return bytes.TrimSuffix(bare, []byte("\r"))
 	}
-	return bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), nil
+	return lines
 }
 
 func tooLong(most int64) error {
@@ -189,7 +203,7 @@ func (s *service) readMany(ctx context.Context, d *directories, in readManyIn) (
 		if i > 0 {
 			all.WriteString("\n---\n")
 		}
-		data, err := d.readFile(path, left)
+		data, err := d.readFile(ctx, path, left)
 		if err != nil {
 			said := path + ": Error - " + err.Error()
 			if errorsLeft -= int64(len(said)); errorsLeft < 0 {
@@ -205,18 +219,18 @@ func (s *service) readMany(ctx context.Context, d *directories, in readManyIn) (
 }
 
 // readFile reads a file of at most so many bytes.
-func (d *directories) readFile(path string, most int64) ([]byte, error) {
-	f, info, err := d.open(path)
+func (d *directories) readFile(ctx context.Context, path string, most int64) ([]byte, error) {
+	f, info, err := d.open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	data, err := readAll(f, info.Size(), most, nil)
-	return data, d.explain("read", path, err)
+	data, err := readAll(ctx, f, info.Size(), most, nil)
+	return data, d.explain(ctx, "read", path, err)
 }
 
 // open opens a regular file for reading.
-func (d *directories) open(path string) (*os.File, fs.FileInfo, error) {
+func (d *directories) open(ctx context.Context, path string) (*os.File, fs.FileInfo, error) {
 	p, err := d.place(path)
 	if err != nil {
 		return nil, nil, err
@@ -226,14 +240,14 @@ func (d *directories) open(path string) (*os.File, fs.FileInfo, error) {
 	if err == nil {
 		return f, info, nil
 	}
-	if p, err = d.existing("open", path); err != nil {
+	if p, err = d.existing(ctx, "open", path); err != nil {
 		return nil, nil, err
 	}
 	f, info, err = p.open()
 	if errors.Is(err, syscall.EISDIR) {
-		return nil, nil, d.explain("read", p.abs, err)
+		return nil, nil, d.explain(ctx, "read", p.abs, err)
 	}
-	return f, info, d.explain("open", p.abs, err)
+	return f, info, d.explain(ctx, "open", p.abs, err)
 }
 
 // open opens a regular file for reading, and nothing else.
@@ -273,54 +287,8 @@ func regular(info fs.FileInfo) error {
 	return nil
 }
 
-// mediaSchema is the schema of a mediaOut, as the original server has it.
-var mediaSchema = mcp.RawValue(`{
-	"type": "object",
-	"properties": {"content": {"type": "array", "items": {"anyOf": [
-		{
-			"type": "object",
-			"properties": {"type": {"type": "string", "enum": ["image", "audio"]}, "data": {"type": "string"}, "mimeType": {"type": "string"}},
-			"required": ["type", "data", "mimeType"],
-			"additionalProperties": false
-		},
-		{
-			"type": "object",
-			"properties": {
-				"type": {"type": "string", "const": "resource"},
-				"resource": {
-					"type": "object",
-					"properties": {"uri": {"type": "string"}, "mimeType": {"type": "string"}, "blob": {"type": "string"}},
-					"required": ["uri", "blob"],
-					"additionalProperties": false
-				}
-			},
-			"required": ["type", "resource"],
-			"additionalProperties": false
-		}
-	]}}},
-	"required": ["content"],
-	"additionalProperties": false
-}`)
-
 type mediaIn struct {
 	Path string `json:"path" desc:"The file."`
-}
-
-type mediaOut struct {
-	Content []mediaItem `json:"content"`
-}
-
-type mediaItem struct {
-	Type     string         `json:"type"`
-	Data     string         `json:"data,omitempty"`
-	MIMEType string         `json:"mimeType,omitempty"`
-	Resource *mediaResource `json:"resource,omitempty"`
-}
-
-type mediaResource struct {
-	URI      string `json:"uri"`
-	MIMEType string `json:"mimeType"`
-	Blob     string `json:"blob"`
 }
 
 // mediaTypes are the files that are told apart, by extension.
@@ -330,37 +298,31 @@ var mediaTypes = map[string]string{
 	".mp3": "audio/mpeg", ".wav": "audio/wav", ".ogg": "audio/ogg", ".flac": "audio/flac",
 }
 
-func (s *service) readMedia(ctx context.Context, in mediaIn) (mcp.With[mediaOut], error) {
-	var out mcp.With[mediaOut]
+// readMedia returns the file once, as content. A structured result would hold it again, and clients show
+// that to the model as text.
+func (s *service) readMedia(ctx context.Context, in mediaIn) (mcp.Content, error) {
 	d, err := s.directories(ctx)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
 	defer s.dirs.release(d)
-	p, err := d.existing("open", in.Path)
+	p, err := d.existing(ctx, "open", in.Path)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
-	data, err := d.readFile(p.abs, s.opts.MaxRead)
+	data, err := d.readFile(ctx, p.abs, s.opts.MaxRead)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
 	mimeType := mediaTypes[strings.ToLower(filepath.Ext(p.abs))]
-	encoded := base64.StdEncoding.EncodeToString(data)
-	kind, _, _ := strings.Cut(mimeType, "/")
-	switch kind {
+	switch kind, _, _ := strings.Cut(mimeType, "/"); kind {
 	case "image":
-		out.Content = []mcp.Content{mcp.Image(data, mimeType)}
+		return mcp.Image(data, mimeType), nil
 	case "audio":
-		out.Content = []mcp.Content{mcp.Audio(data, mimeType)}
+		return mcp.Audio(data, mimeType), nil
 	default:
-		uri, mimeType := fileURI(p.abs), "application/octet-stream"
-		out.Content = []mcp.Content{mcp.Embed(mcp.ResourceContents{URI: uri, MIMEType: mimeType, Blob: data})}
-		out.Value.Content = []mediaItem{{Type: "resource", Resource: &mediaResource{URI: uri, MIMEType: mimeType, Blob: encoded}}}
-		return out, nil
+		return mcp.Embed(mcp.ResourceContents{URI: fileURI(p.abs), MIMEType: "application/octet-stream", Blob: data}), nil
 	}
-	out.Value.Content = []mediaItem{{Type: kind, Data: encoded, MIMEType: mimeType}}
-	return out, nil
 }
 
 // text is data as text. What is not UTF-8 becomes U+FFFD, once for each part of a

@@ -45,14 +45,14 @@ func (s *service) readResource(ctx context.Context, in fileIn) (mcp.ResourceCont
 	}
 	defer s.dirs.release(d)
 	path := absolute(in.Path)
-	_, exists, err := d.locate(path)
+	_, exists, err := d.locate(ctx, path)
 	if err != nil {
 		return out, mcp.NewError(mcp.CodeInvalidParams, "%v", err)
 	}
 	if !exists {
 		return out, server.ErrNotFound
 	}
-	data, err := d.readFile(path, s.opts.MaxRead)
+	data, err := d.readFile(ctx, path, s.opts.MaxRead)
 	if err != nil {
 		return out, mcp.NewError(mcp.CodeInvalidParams, "%v", err)
 	}
@@ -127,7 +127,7 @@ func (s *service) complete(ctx context.Context, value string, _ map[string]strin
 		}
 	}
 	parent, prefix := filepath.Split(path)
-	p, exists, err := d.locate(parent)
+	p, exists, err := d.locate(ctx, parent)
 	if err != nil || !exists {
 		return list, nil // nothing to suggest
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -112,9 +111,9 @@ func closeAll(list []*directory) error {
 
 // openGiven opens the directories of the command line.
 func (s *service) openGiven(paths []string) (*directories, error) {
-	d := &directories{maxPath: s.opts.MaxPath}
+	d := &directories{maxPath: s.opts.MaxPath, maxVisited: s.opts.MaxVisited}
 	for _, path := range paths {
-		dir, err := openDirectory(expandHome(path))
+		dir, err := openDirectory(path)
 		if err != nil {
 			s.log.Warn("a directory cannot be used and is left out", "directory", path, "error", err)
 			continue
@@ -127,7 +126,13 @@ func (s *service) openGiven(paths []string) (*directories, error) {
 	return d, nil
 }
 
-func openDirectory(path string) (*directory, error) {
+// openDirectory opens a directory of the command line, or a root of a client, which is a file URI or, as some
+// clients send it, a path.
+func openDirectory(text string) (*directory, error) {
+	path, err := localPath(text, runtime.GOOS == "windows")
+	if err != nil {
+		return nil, err
+	}
 	name, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -235,10 +240,10 @@ func (s *service) useRoots(uris []string) {
 	if !fresh && !slices.ContainsFunc(failed, canOpen) {
 		return
 	}
-	d := &directories{maxPath: s.opts.MaxPath}
+	d := &directories{maxPath: s.opts.MaxPath, maxVisited: s.opts.MaxVisited}
 	failed = nil
 	for _, uri := range uris {
-		dir, err := openRoot(uri)
+		dir, err := openDirectory(uri)
 		if err != nil {
 			failed = append(failed, uri)
 			if fresh {
@@ -262,55 +267,9 @@ func (s *service) useRoots(uris []string) {
 }
 
 func canOpen(uri string) bool {
-	dir, err := openRoot(uri)
+	dir, err := openDirectory(uri)
 	if err == nil {
 		_ = dir.root.Close() // it was only looked at
 	}
 	return err == nil
-}
-
-func openRoot(uri string) (*directory, error) {
-	path, err := rootPath(uri)
-	if err != nil {
-		return nil, err
-	}
-	return openDirectory(path)
-}
-
-// rootPath is the path of a root: a file URI, or a path as some clients send it.
-func rootPath(uri string) (string, error) {
-	if !strings.HasPrefix(uri, "file://") {
-		return expandHome(uri), nil
-	}
-	return uriPath(uri)
-}
-
-// uriPath is the path that a file URI names.
-func uriPath(uri string) (string, error) {
-	u, err := url.Parse(uri)
-	switch {
-	case err != nil:
-		return "", err
-	case u.Scheme != "file" || u.Host != "" && u.Host != "localhost":
-		return "", errors.New("it is not the URI of a file of this machine")
-	case u.RawQuery != "" || u.Fragment != "":
-		return "", errors.New("the URI of a file has no query and no fragment")
-	}
-	path := u.Path
-	if runtime.GOOS == "windows" {
-		path = filepath.FromSlash(strings.TrimPrefix(path, "/"))
-	}
-	if !filepath.IsAbs(path) {
-		return "", errors.New("its path is not absolute")
-	}
-	return path, nil
-}
-
-// fileURI is the URI of a file.
-func fileURI(path string) string {
-	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path
-	}
-	return (&url.URL{Scheme: "file", Path: path}).String()
 }

@@ -24,6 +24,7 @@ func TestRulesReadPathsAsServer(t *testing.T) {
 	put(t, f.path("private/key"), secret)
 	put(t, f.path("private/"+composed), secret)
 	put(t, f.path(composed+"/key"), secret)
+	put(t, f.path("my dir/key"), secret)
 	dir := filepath.ToSlash(f.dir)
 	spellings := []string{
 		"private/key", "./private/key", "public/../private/key", "private//key", "/private/key", "../dir/private/key", "private",
@@ -33,7 +34,8 @@ func TestRulesReadPathsAsServer(t *testing.T) {
 		`"` + dir + `/private/key"`, "'" + dir + "/private/key'", `"private/key"`, " " + dir + "/private/key", dir + "/private/key ",
 		dir + "/private%2fkey", dir + "/%70rivate/key", "%70rivate/key", "$PWD/private/key", "~/private/key",
 		`private\key`, `public\..\private\key`, dir + `\private\key`, dir + `/public\..\private\key`, `C:\private\key`, "C:private/key",
-		"\ufeff" + dir + "/private/key", dir + "/private\ufeff", dir + "/pri\u200cvate/key", "/c/private/key", "/cygdrive/c/private/key", "public/key", dir + "/public/key",
+		"\ufeff" + dir + "/private/key", dir + "/private\ufeff", dir + "/pri\u200cvate/key", "/c/private/key", "/cygdrive/c/private/key", "public/key",
+		dir + "/my dir/key", dir + "/my\u00a0dir/key", dir + "/my\u202fdir/key", "my\u00a0dir/key", "file://" + dir + "/my%C2%A0dir/key", dir + "/public/key",
 	}
 	if runtime.GOOS == "windows" {
 		drive, rest := strings.ToLower(dir[:1]), dir[2:]
@@ -46,7 +48,7 @@ func TestRulesReadPathsAsServer(t *testing.T) {
 		}
 		return p
 	}
-	denies, allows := rule(policy.Deny, dir+"/private", dir+"/"+composed), rule(policy.Allow, dir+"/public")
+	denies, allows := rule(policy.Deny, dir+"/private", dir+"/"+composed, dir+"/my dir"), rule(policy.Allow, dir+"/public")
 	reached := 0
 	for _, path := range spellings {
 		text, failed := call(t.Context(), t, f.client, "read_text_file", args{"path": path})
@@ -68,7 +70,7 @@ func TestRulesReadPathsAsServer(t *testing.T) {
 			}
 		}
 	}
-	if reached < 8 {
+	if reached < 14 {
 		t.Errorf("only %d spellings were read", reached)
 	}
 }

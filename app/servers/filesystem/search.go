@@ -48,7 +48,7 @@ const progressEvery = 2_000
 func (t *tour) run() error {
 	list, _, err := t.top.entries(t.ctx, t.most)
 	if err != nil {
-		return t.d.explain("scandir", t.top.abs, err)
+		return t.d.explain(t.ctx, "scandir", t.top.abs, err)
 	}
 	return t.through(t.top, "", list)
 }
@@ -136,7 +136,7 @@ func (s *service) tree(ctx context.Context, d *directories, in treeIn) (out, not
 	if err != nil {
 		return "", "", err
 	}
-	top, err := d.existing("scandir", in.Path)
+	top, err := d.existing(ctx, "scandir", in.Path)
 	if err != nil {
 		return "", "", err
 	}
@@ -160,7 +160,7 @@ func (s *service) tree(ctx context.Context, d *directories, in treeIn) (out, not
 		*parent = append(*parent, shownEntry)
 		return true, nil
 	}
-	t.failed = func(p place, err error) error { return d.explain("scandir", p.abs, err) }
+	t.failed = func(p place, err error) error { return d.explain(ctx, "scandir", p.abs, err) }
 	if err = t.run(); errors.Is(err, errCut) {
 		note = fmt.Sprintf("The tree is cut after %d entries. Look at directories of it one by one, or leave out more with excludePatterns.", min(shown, s.opts.MaxEntries))
 		err = nil
@@ -181,7 +181,7 @@ func (s *service) search(ctx context.Context, d *directories, in searchIn) (out,
 	if err != nil {
 		return "", "", err
 	}
-	top, err := d.existing("scandir", in.Path)
+	top, err := d.existing(ctx, "scandir", in.Path)
 	if err != nil {
 		return "", "", err
 	}
@@ -189,7 +189,7 @@ func (s *service) search(ctx context.Context, d *directories, in searchIn) (out,
 	t := &tour{ctx: ctx, d: d, top: top, most: s.opts.MaxVisited}
 	t.visit = func(p place, rel string, e entry) (bool, error) {
 		if e.isLink() {
-			if _, _, err := d.locate(p.abs); err != nil {
+			if _, _, err := d.locate(ctx, p.abs); err != nil {
 				return false, nil //nolint:nilerr // it leads out, or nowhere
 			}
 		}

@@ -3,6 +3,7 @@ package filesystem
 import (
 	"context"
 	"io/fs"
+	"runtime"
 
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
@@ -18,27 +19,27 @@ func (s *service) noteSubscriptions(next server.Func) server.Func {
 	return func(c *server.Call) (server.Result, error) {
 		switch p := c.Params().(type) {
 		case *mcp.SubscribeParams:
-			s.note(p.URI)
+			s.note(c, p.URI)
 		case *mcp.ListenParams:
 			for _, uri := range p.Notifications.ResourceSubscriptions {
-				s.note(uri)
+				s.note(c, uri)
 			}
 		}
 		return next(c)
 	}
 }
 
-func (s *service) note(uri string) {
-	path, err := uriPath(uri)
+func (s *service) note(ctx context.Context, uri string) {
+	path, err := uriPath(uri, runtime.GOOS == "windows")
 	if err != nil {
 		return
 	}
 	d := s.dirs.acquire()
 	defer s.dirs.release(d)
-	if _, _, err := d.locate(path); err != nil {
+	if _, _, err := d.locate(ctx, path); err != nil {
 		return // it will not be watched
 	}
-	state := d.state(path)
+	state := d.state(ctx, path)
 	s.notedMu.Lock()
 	defer s.notedMu.Unlock()
 	if s.noted == nil || len(s.noted) >= maxNoted {
@@ -58,10 +59,10 @@ func (s *service) takeNote(uri string) (state fileState, ok bool) {
 
 // watchResource calls changed when a file changes, while a client is subscribed to it.
 func (s *service) watchResource(ctx context.Context, uri string, changed func()) {
-	path, err := uriPath(uri)
+	path, err := uriPath(uri, runtime.GOOS == "windows")
 	var p place
 	if err == nil {
-		p, err = s.look(path)
+		p, err = s.look(ctx, path)
 	}
 	if err != nil {
 		s.log.Warn("a resource cannot be watched", "uri", uri, "error", err)
@@ -70,7 +71,7 @@ func (s *service) watchResource(ctx context.Context, uri string, changed func())
 	state := func() fileState {
 		d := s.dirs.acquire()
 		defer s.dirs.release(d)
-		return d.state(path)
+		return d.state(context.WithoutCancel(ctx), path) // a watch that ends is no change
 	}
 	last, ok := s.takeNote(uri)
 	if !ok {
@@ -80,10 +81,10 @@ func (s *service) watchResource(ctx context.Context, uri string, changed func())
 }
 
 // look finds the place of a file.
-func (s *service) look(path string) (place, error) {
+func (s *service) look(ctx context.Context, path string) (place, error) {
 	d := s.dirs.acquire()
 	defer s.dirs.release(d)
-	p, _, err := d.locate(path)
+	p, _, err := d.locate(ctx, path)
 	return p, err
 }
 
@@ -95,8 +96,8 @@ type fileState struct {
 	mode   fs.FileMode
 }
 
-func (d *directories) state(path string) fileState {
-	p, exists, err := d.locate(path)
+func (d *directories) state(ctx context.Context, path string) fileState {
+	p, exists, err := d.locate(ctx, path)
 	if err != nil || !exists {
 		return fileState{}
 	}

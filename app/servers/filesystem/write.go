@@ -66,7 +66,7 @@ func (s *service) confirm(ctx context.Context, question string) error {
 }
 
 func (s *service) write(ctx context.Context, d *directories, in writeIn) (string, error) {
-	p, exists, err := d.locate(in.Path)
+	p, exists, err := d.locate(ctx, in.Path)
 	if err != nil {
 		return "", err
 	}
@@ -78,7 +78,7 @@ func (s *service) write(ctx context.Context, d *directories, in writeIn) (string
 	s.writes.Lock()
 	defer s.writes.Unlock()
 	if err := p.replace([]byte(in.Content), nil); err != nil {
-		return "", d.explain("open", p.abs, err)
+		return "", d.explain(ctx, "open", p.abs, err)
 	}
 	return "Successfully wrote to " + in.Path, nil
 }
@@ -135,7 +135,7 @@ func (s *service) edit(ctx context.Context, d *directories, in editIn) (string, 
 	if len(in.Edits) > s.opts.MaxEdits {
 		return "", mcp.Errorf("one call makes at most %d edits, and this one has %d; nothing was changed, make several calls", s.opts.MaxEdits, len(in.Edits))
 	}
-	p, err := d.existing("open", in.Path)
+	p, err := d.existing(ctx, "open", in.Path)
 	if err != nil {
 		return "", err
 	}
@@ -146,7 +146,7 @@ func (s *service) edit(ctx context.Context, d *directories, in editIn) (string, 
 	}
 	s.writes.Lock()
 	defer s.writes.Unlock()
-	data, err := d.readFile(p.abs, s.opts.MaxRead)
+	data, err := d.readFile(ctx, p.abs, s.opts.MaxRead)
 	if err != nil {
 		return "", err
 	}
@@ -154,8 +154,8 @@ func (s *service) edit(ctx context.Context, d *directories, in editIn) (string, 
 	if err != nil || in.DryRun {
 		return shown, err
 	}
-	return shown, d.explain("open", p.abs, p.replace(changed, func() error {
-		now, err := d.readFile(p.abs, s.opts.MaxRead)
+	return shown, d.explain(ctx, "open", p.abs, p.replace(changed, func() error {
+		now, err := d.readFile(ctx, p.abs, s.opts.MaxRead)
 		if err == nil && !bytes.Equal(now, data) {
 			err = mcp.Errorf("another program has changed %s meanwhile, so nothing was written; read it again", valid(p.abs))
 		}
@@ -163,8 +163,8 @@ func (s *service) edit(ctx context.Context, d *directories, in editIn) (string, 
 	}))
 }
 
-func (s *service) makeDirectory(_ context.Context, d *directories, in makeIn) (string, error) {
-	p, exists, err := d.locate(in.Path)
+func (s *service) makeDirectory(ctx context.Context, d *directories, in makeIn) (string, error) {
+	p, exists, err := d.locate(ctx, in.Path)
 	if err != nil {
 		return "", err
 	}
@@ -174,20 +174,20 @@ func (s *service) makeDirectory(_ context.Context, d *directories, in makeIn) (s
 			err = fs.ErrExist
 		}
 		if err != nil {
-			return "", d.explain("mkdir", p.abs, err)
+			return "", d.explain(ctx, "mkdir", p.abs, err)
 		}
 	} else if err := p.dir.root.MkdirAll(p.rel, 0o777); err != nil {
-		return "", d.explain("mkdir", p.abs, err)
+		return "", d.explain(ctx, "mkdir", p.abs, err)
 	}
 	return "Successfully created directory " + in.Path, nil
 }
 
 func (s *service) move(ctx context.Context, d *directories, in moveIn) (string, error) {
-	from, err := d.existing("rename", in.Source)
+	from, err := d.existing(ctx, "rename", in.Source)
 	if err != nil {
 		return "", err
 	}
-	to, exists, err := d.locate(in.Destination)
+	to, exists, err := d.locate(ctx, in.Destination)
 	if err != nil {
 		return "", err
 	}
@@ -197,7 +197,7 @@ func (s *service) move(ctx context.Context, d *directories, in moveIn) (string, 
 	case from.rel == ".":
 		return "", mcp.Errorf("%s is an allowed directory itself, which cannot be moved", valid(from.abs))
 	case strings.HasPrefix(to.abs, from.abs+string(filepath.Separator)):
-		return "", d.explain("rename", from.abs, syscall.EINVAL)
+		return "", d.explain(ctx, "rename", from.abs, syscall.EINVAL)
 	}
 	if err := s.confirm(ctx, fmt.Sprintf("Move %s to %s?", from.abs, to.abs)); err != nil {
 		return "", err
@@ -209,7 +209,7 @@ func (s *service) move(ctx context.Context, d *directories, in moveIn) (string, 
 		return "", mcp.Errorf("Destination already exists: %s", valid(to.abs))
 	}
 	if err != nil {
-		return "", d.explain("rename", from.abs, err)
+		return "", d.explain(ctx, "rename", from.abs, err)
 	}
 	return "Successfully moved " + in.Source + " to " + in.Destination, nil
 }
