@@ -38,8 +38,6 @@ type Options struct {
 	// MaxRead is the most bytes of a file, or of several together, that one call
 	// reads, and of a file that is edited. Default 8 MiB.
 	MaxRead int64
-	// MaxEdits is the most edits that one call makes. Default 1,000.
-	MaxEdits int
 	// MaxEntries is the most entries that one call lists or finds. Default 10,000.
 	MaxEntries int
 	// MaxVisited is the most entries that a search looks at. Default 200,000.
@@ -77,7 +75,6 @@ func New(version string, directories []string, o *Options) (*server.Server, io.C
 		s.opts = *o
 	}
 	s.opts.MaxRead = cmp.Or(s.opts.MaxRead, 8<<20)
-	s.opts.MaxEdits = cmp.Or(s.opts.MaxEdits, 1_000)
 	s.opts.MaxEntries = cmp.Or(s.opts.MaxEntries, 10_000)
 	s.opts.MaxVisited = cmp.Or(s.opts.MaxVisited, 200_000)
 	s.opts.MaxResources = cmp.Or(s.opts.MaxResources, 1_000)

@@ -352,35 +352,6 @@ func TestDirectoriesGiven(t *testing.T) {
 	}
 }
 
-// Ends of lines that no edit touches stay as they are, also where they differ; what comes
-// in has those that most lines have.
-func TestEditMixedEnds(t *testing.T) {
-	f := start(t, nil, nil)
-	for _, test := range []struct{ before, old, next, after string }{
-		{"a\r\nb\r\nc\nd\r\n", "b\nc", "x\ny", "a\r\nx\r\ny\nd\r\n"},
-		{"a\nb\r\nc\nd\n", "c\n", "x\n", "a\nb\r\nx\nd\n"},
-		{"a\nb\r\n  c\r\nd\n", "b\nc", "x\ny", "a\nx\ny\r\nd\n"},
-		{"a\r\n  b\r\n\r\n", " b \n ", "x\n", "a\r\n  x\r\n\r\n"},
-		{"a\r\n", "", "x\n", "x\r\na\r\n"},
-	} {
-		put(t, f.path("ends"), test.before)
-		text, failed := call(t.Context(), t, f.client, "edit_file", args{"path": "ends", "edits": []args{{"oldText": test.old, "newText": test.next}}})
-		if got := get(t, f.path("ends")); failed || got != test.after {
-			t.Errorf("%q: %q, want %q (%s)", test.before, got, test.after, text)
-		}
-	}
-}
-
-// An edit whose lines are almost found at each line of the file ends, where one comparison
-// for each pair of lines would take hours; so does one with too many changes.
-func TestEditHostile(t *testing.T) {
-	f := start(t, &filesystem.Options{MaxEdits: 2}, nil)
-	put(t, f.path("lines"), strings.Repeat("\n", 2_000_000))
-	f.refused("edit_file", args{"path": "lines", "edits": []args{{"oldText": strings.Repeat("\n", 500_000) + "x", "newText": ""}}}, "Could not find exact match")
-	one := args{"oldText": "one", "newText": "one"}
-	f.refused("edit_file", args{"path": "a.txt", "edits": []args{one, one, one}}, "at most 2 edits, and this one has 3")
-}
-
 // The errors of many short paths make no result that is larger than what may be read.
 func TestReadManyErrors(t *testing.T) {
 	f := start(t, &filesystem.Options{MaxRead: 10_000}, nil)

@@ -15,8 +15,9 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// localPath returns the path that an argument, a root of a client or a directory of the command line names on
-// Windows or another system. Each is a path, in which "~" is the home directory, or a file URI.
+// localPath returns the path that an argument, a root of a client or a directory of the command line
+// names on Windows or another system. Each is a path, in which "~" is the home directory, or a file
+// URI.
 func localPath(text string, windows bool) (path string, err error) {
 	if len(text) >= len("file://") && strings.EqualFold(text[:len("file://")], "file://") {
 		path, err = uriPath(text, windows)
@@ -67,9 +68,9 @@ var spaces = strings.NewReplacer("\u00a0", " ", "\u202f", " ")
 // NFD) and the kind of their spaces.
 func plainName(name string) string { return norm.NFC.String(spaces.Replace(name)) }
 
-// sameName looks for the one entry that a name, which does not exist, means: the one that differs from it in
-// nothing but the Unicode form of letters and the kind of spaces. It is "" if no entry is like that. Several
-// are an error.
+// sameName looks for the one entry that a name, which does not exist, means: the one that differs
+// from it in nothing but the Unicode form of letters and the kind of spaces. It is "" if no entry is
+// like that. Several are an error.
 func (d *directories) sameName(ctx context.Context, p place) (string, error) {
 	name := filepath.Base(p.rel)
 	if !strings.ContainsFunc(name, func(r rune) bool { return r == ' ' || r > 0x7f }) {
@@ -161,8 +162,8 @@ func hasDrive(path string) bool {
 	return c >= 'a' && c <= 'z'
 }
 
-// windowsPath makes C:\dir of /c/dir, as some shells on Windows write it, and C:\ of C:, which to Windows is
-// the working directory on that drive.
+// windowsPath makes C:\dir of /c/dir, as some shells on Windows write it, and C:\ of C:, which to
+// Windows is the working directory on that drive.
 func windowsPath(path string) string {
 	if len(path) == 2 && hasDrive(path) {
 		return path + `\`

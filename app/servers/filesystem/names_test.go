@@ -41,7 +41,8 @@ func TestFileURIs(t *testing.T) {
 }
 
 // A name in another Unicode form, or with other spaces, is the one entry that is equal but for that
-// (modelcontextprotocol/servers#1970, #1999, #2112, #3238, #4016). A name that exists is never another one.
+// (modelcontextprotocol/servers#1970, #1999, #2112, #3238, #4016). A name that exists is never
+// another one.
 func TestNamesInOtherForms(t *testing.T) {
 	const composed, decomposed = "caf\u00e9", "cafe\u0301"
 	f := start(t, nil, nil)

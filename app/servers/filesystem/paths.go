@@ -137,7 +137,8 @@ func (d *directories) locate(ctx context.Context, path string) (p place, exists 
 	return d.follow(ctx, path, false)
 }
 
-// locateEntry is locate for an entry itself: if the last element of the path is a link, it is not followed.
+// locateEntry is locate for an entry itself: if the last element of the path is a link, it is not
+// followed.
 func (d *directories) locateEntry(ctx context.Context, path string) (p place, exists bool, err error) {
 	return d.follow(ctx, path, true)
 }

@@ -36,7 +36,7 @@ type readIn struct {
 }
 
 type readManyIn struct {
-	Paths []string `json:"paths" desc:"The files." minlen:"1"`
+	Paths []string `json:"paths" desc:"The files." minlen:"1" maxlen:"1000"`
 }
 
 // readingTools are the tools that read files.

@@ -126,8 +126,8 @@ func (s *service) openGiven(paths []string) (*directories, error) {
 	return d, nil
 }
 
-// openDirectory opens a directory of the command line, or a root of a client, which is a file URI or, as some
-// clients send it, a path.
+// openDirectory opens a directory of the command line, or a root of a client, which is a file URI or,
+// as some clients send it, a path.
 func openDirectory(text string) (*directory, error) {
 	path, err := localPath(text, runtime.GOOS == "windows")
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/parley-mcp/parley/strictjson"
 )
 
-// Proves: ruling 45. What the rules of a host call outside of a folder, this server does not read inside of
-// it, however the path is written and whether or not the host knows where relative paths begin.
+// Proves: ruling 45. What the rules of a host call outside of a folder, this server does not read
+// inside of it, however the path is written and whether or not the host knows where relative paths
+// begin.
 func TestRulesReadPathsAsServer(t *testing.T) {
 	f := start(t, nil, nil)
 	const composed, decomposed = "caf\u00e9", "cafe\u0301"

@@ -24,7 +24,7 @@ type writeIn struct {
 
 type editIn struct {
 	Path   string `json:"path" desc:"The file."`
-	Edits  []edit `json:"edits" desc:"The changes, one after the other."`
+	Edits  []edit `json:"edits" desc:"The changes, one after the other." maxlen:"1000"`
 	DryRun bool   `json:"dryRun" desc:"Only show what would change." default:"false"`
 }
 
@@ -47,8 +47,8 @@ func (s *service) writingTools() []server.Feature {
 	return []server.Feature{
 		tool(s, "write_file", "Writes a file: a new one, or over all that an existing one holds. "+
 			"To change a part of a file use edit_file.", s.write).With(o("Write File", true, true)),
-		tool(s, "edit_file", "Replaces parts of a text file. Each edit replaces the first place that is oldText; "+
-			"if there is none, the first lines that differ from it in nothing but space around them. All edits are made, or none. "+
+		tool(s, "edit_file", "Replaces parts of a text file. Each edit replaces the one place that is oldText; "+
+			"if there is none, the one place whose lines differ from it only in space around them, whose indentation stays. All edits are made, or none. "+
 			"The result is a diff; with dryRun nothing is written.", s.edit).With(o("Edit File", true, false)),
 		tool(s, "create_directory", "Makes a directory, and those above it that are missing. One that exists is left as it is.",
 			s.makeDirectory).With(o("Create Directory", false, true)),
@@ -132,9 +132,6 @@ func (p place) replace(data []byte, check func() error) (err error) {
 }
 
 func (s *service) edit(ctx context.Context, d *directories, in editIn) (string, error) {
-	if len(in.Edits) > s.opts.MaxEdits {
-		return "", mcp.Errorf("one call makes at most %d edits, and this one has %d; nothing was changed, make several calls", s.opts.MaxEdits, len(in.Edits))
-	}
 	p, err := d.existing(ctx, "open", in.Path)
 	if err != nil {
 		return "", err

@@ -1,0 +1,89 @@
+package filesystem
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// What a diff says gives the new text of the old one.
+func FuzzUnified(f *testing.F) {
+	f.Add("a\nb\nc\n", "a\nx\nc")
+	f.Add("", "\n\n")
+	f.Fuzz(func(t *testing.T, old, now string) {
+		text, err := unified(t.Context(), "f", old, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := patch(t, old, text); got != now {
+			t.Errorf("%q, want %q", got, now)
+		}
+	})
+}
+
+// An edit that is made leaves all lines alone before and after the place, and their ends; one that is
+// not has an error.
+func FuzzEdit(f *testing.F) {
+	f.Add("a\r\n  b\nc", "b\n", "x\r\ny\n")
+	f.Add("\tif x {\n\t}\n", "if x {\n}", "  if y {\n\tz\n}\n")
+	f.Fuzz(func(t *testing.T, text, old, next string) {
+		changed, err := edit{old, next}.apply(t.Context(), text)
+		if err != nil {
+			if strings.TrimSpace(err.Error()) == "" {
+				t.Error("an error without words")
+			}
+			return
+		}
+		if old == "" || strings.Count(unixLines(text), unixLines(old)) > 1 {
+			t.Errorf("%q is not one place in %q", old, text)
+		}
+		if strings.Contains(text, "\r") || strings.Contains(next, "\r") || !strings.Contains(text, unixLines(old)) {
+			return
+		}
+		if want := strings.Replace(text, unixLines(old), next, 1); changed != want {
+			t.Errorf("%q, want %q", changed, want)
+		}
+	})
+}
+
+// patch applies a diff.
+func patch(t *testing.T, old, text string) string {
+	t.Helper()
+	lines := strings.SplitAfter(text, "\n")[4:]
+	rest := strings.SplitAfter(old, "\n")
+	at := 0 // in rest
+	var out strings.Builder
+	for i, line := range lines {
+		sign, bare := "", ""
+		if line != "" {
+			sign, bare = line[:1], line[1:]
+		}
+		if i+1 < len(lines) && strings.HasPrefix(lines[i+1], "\\ No newline") {
+			bare = strings.TrimSuffix(bare, "\n")
+		}
+		switch sign {
+		case "@":
+			var start, count int
+			if _, err := fmt.Sscanf(line, "@@ -%d,%d", &start, &count); err != nil {
+				t.Fatal(err)
+			}
+			if count > 0 {
+				start--
+			}
+			for ; at < start; at++ {
+				out.WriteString(rest[at])
+			}
+		case " ", "-":
+			if rest[at] != bare {
+				t.Fatalf("line %q, the old text has %q", line, rest[at])
+			}
+			at++
+			if sign == " " {
+				out.WriteString(bare)
+			}
+		case "+":
+			out.WriteString(bare)
+		}
+	}
+	return out.String() + strings.Join(rest[at:], "")
+}
