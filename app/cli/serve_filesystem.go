@@ -22,9 +22,8 @@ func filesystemServer() builtin {
 and move them, and the files as resources to subscribe to. The tools are those of
 @modelcontextprotocol/server-filesystem.
 
-A client on standard input and output that has roots replaces the directories by
-them, as that server does, unless --ignore-roots. Over HTTP only the directories
-given count.`,
+Without directories, a client on standard input and output chooses them: they are
+its roots. Roots never widen or replace directories that are given.`,
 		example: `  parley serve filesystem ~/notes
   parley serve filesystem ~/src ~/docs --read-only
   parley serve filesystem /srv/data --http 127.0.0.1:8080`,
@@ -33,7 +32,6 @@ given count.`,
 		flags: func(f *pflag.FlagSet) openBuiltin {
 			var opts filesystem.Options
 			f.BoolVar(&opts.Confirm, "confirm", false, "ask the person before an existing file is changed or moved, where the client can")
-			f.BoolVar(&opts.IgnoreRoots, "ignore-roots", false, "keep to the directories given, whatever roots the client has")
 			f.Int64Var(&opts.MaxRead, "max-read", 8<<20, "read at most so many `BYTES` of files in one call")
 			return func(_ context.Context, _ *program, args []string, o *builtinOptions) (*server.Server, io.Closer, error) {
 				if opts.MaxRead < 1 {

@@ -32,9 +32,6 @@ type Options struct {
 	// Confirm asks the person before write_file and edit_file change a file that
 	// exists and before move_file, where the client can ask. Default false.
 	Confirm bool
-	// IgnoreRoots keeps to the directories given, whatever roots a client has. Default
-	// false: the roots of a client on standard input and output replace them.
-	IgnoreRoots bool
 	// MaxRead is the most bytes of a file, or of several together, that one call
 	// reads, and of a file that is edited. Default 8 MiB.
 	MaxRead int64
@@ -54,20 +51,23 @@ parts, with head or tail. Change a file by edit_file rather than by writing it a
 
 // service is what the tools and resources share.
 type service struct {
-	opts   Options
-	log    *slog.Logger
-	server *server.Server
-	dirs   dirSet
-	watch  *watcher
-	writes sync.Mutex // one change at a time, so that none of two edits is lost
+	opts     Options
+	log      *slog.Logger
+	server   *server.Server
+	dirs     dirSet
+	given    bool   // the directories are those of the command line
+	sayGiven func() // logs once that roots are not used
+	watch    *watcher
+	writes   sync.Mutex // one change at a time, so that none of two edits is lost
 
 	notedMu sync.Mutex
 	noted   map[string]fileState // by URI, of files whose watch has not begun
 }
 
 // New makes a server for the files in directories. Directories that cannot be opened are
-// left out, and the log warns of them; if all of them are, New fails. Without any, only a
-// client with roots can use the server. What is returned beside it closes the directories
+// left out, and the log warns of them; if all of them are, New fails. If none are given, the
+// directories are the roots of a client on standard input and output, and no other client
+// can use the server. What is returned beside it closes the directories
 // and ends the watching of files; close it after the server was shut down.
 func New(version string, directories []string, o *Options) (*server.Server, io.Closer, error) {
 	s := &service{}
@@ -86,6 +86,10 @@ func New(version string, directories []string, o *Options) (*server.Server, io.C
 	if err != nil {
 		return nil, nil, err
 	}
+	s.given = len(directories) > 0
+	s.sayGiven = sync.OnceFunc(func() {
+		s.log.Info("the roots of the client are not used: the directories were given at the start", "directories", given.names(", "))
+	})
 	s.dirs.replace(given)
 	s.watch = newWatcher(s.log)
 

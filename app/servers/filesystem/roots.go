@@ -16,8 +16,8 @@ import (
 	"github.com/parley-mcp/parley/server"
 )
 
-// dirSet is the set of directories that may be used now. The roots of a client replace it;
-// calls under way keep the set that they began with.
+// dirSet is the set of directories that may be used now: those of the command line, or else the roots of
+// the client; calls under way keep the set that they began with.
 type dirSet struct {
 	mu      sync.Mutex
 	current *directories
@@ -163,13 +163,18 @@ func openDirectory(text string) (*directory, error) {
 // errNoDirectory is the refusal of everything while there is no directory.
 var errNoDirectory = mcp.Errorf("no directory may be used: start the server with directories, or use a client that has roots")
 
-// directories are those that the call of ctx may use; the caller releases them. The
-// client at the other end of a pipe is asked for its roots: in revisions with a handshake
-// before the first call and when it says that they changed, else inside of each call.
-// Roots name directories of the client's machine, so a client over HTTP is not asked.
+// maxRoots is the most roots of a client that are used. Each is an open file.
+const maxRoots = 100
+
+// directories are those that the call of ctx may use; the caller releases them. If the command line names
+// none, they are the roots of the client at the other end of a pipe: in revisions with a handshake it is
+// asked before the first call and when it says that they changed, else inside of each call. Roots name
+// directories of the client's machine, so a client over HTTP is not asked.
 func (s *service) directories(ctx context.Context) (*directories, error) {
-	if server.Caller(ctx) == principal.Local && server.CanRoots(ctx) && !s.opts.IgnoreRoots {
-		if err := s.askRoots(ctx); err != nil {
+	if server.Caller(ctx) == principal.Local && server.CanRoots(ctx) {
+		if s.given {
+			s.sayGiven()
+		} else if err := s.askRoots(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -196,7 +201,7 @@ func (s *service) askRoots(ctx context.Context) error {
 		roots, err := server.Roots(ctx, &server.AskOptions{Key: fmt.Sprintf("roots-%d", i)})
 		switch {
 		case errors.Is(err, server.ErrAskFailed):
-			s.log.Warn("the client did not tell its roots; the directories stay as they are", "error", err)
+			s.log.Warn("the client did not tell its roots", "error", err)
 			return nil
 		case err != nil:
 			return err
@@ -207,7 +212,7 @@ func (s *service) askRoots(ctx context.Context) error {
 	return mcp.Errorf("the roots of the client change all the time; try again")
 }
 
-// adopt makes the roots of a client the directories, unless none of them can be used. It
+// adopt makes the roots of a client the directories. It
 // reports whether these are its roots still: changes is how often they had changed before
 // the client was asked.
 func (s *service) adopt(roots []mcp.Root, changes int) bool {
@@ -215,6 +220,10 @@ func (s *service) adopt(roots []mcp.Root, changes int) bool {
 	defer s.dirs.adopting.Unlock()
 	if _, now := s.dirs.state(); now != changes {
 		return false
+	}
+	if len(roots) > maxRoots {
+		s.log.Warn("the client has more roots than are used; the others are left out", "roots", len(roots), "used", maxRoots)
+		roots = roots[:maxRoots]
 	}
 	uris := make([]string, 0, len(roots))
 	for _, r := range roots {
@@ -233,7 +242,7 @@ func (s *service) tryAgain() {
 	s.useRoots(uris)
 }
 
-// useRoots makes roots the directories, unless that changes nothing or none of them can be opened.
+// useRoots makes roots the directories, unless that changes nothing.
 func (s *service) useRoots(uris []string) {
 	last, failed := s.dirs.roots()
 	fresh := !slices.Equal(last, uris)
@@ -255,12 +264,6 @@ func (s *service) useRoots(uris []string) {
 		d.list = append(d.list, dir)
 	}
 	s.dirs.note(uris, failed)
-	if len(d.list) == 0 {
-		if fresh {
-			s.log.Warn("the client has no root that can be used; the directories stay as they are")
-		}
-		return
-	}
 	s.log.Info("the roots of the client are the directories now", "directories", d.names(", "))
 	s.dirs.replace(d)
 	s.server.ResourcesChanged()

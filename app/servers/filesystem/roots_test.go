@@ -2,6 +2,7 @@ package filesystem_test
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -26,12 +27,12 @@ func rootURI(path string) string {
 	return "file://" + path
 }
 
-// The roots of a client are the directories, in the place of those given, where it started
-// the server. When they change, the server asks again.
+// The roots of a client that started the server are the directories, if none were given. When they
+// change, the server asks again.
 func TestRoots(t *testing.T) {
 	dir, beside := folders(t)
 	build := func(tb testing.TB, o *server.Options) *server.Server {
-		return serve(tb, &filesystem.Options{Server: o}, dir)
+		return serve(tb, &filesystem.Options{Server: o})
 	}
 	var mu sync.Mutex
 	var roots []mcp.Root
@@ -66,13 +67,17 @@ func TestRoots(t *testing.T) {
 			})
 		}
 		f.want("read_text_file", args{"path": "a.txt"}, "one\ntwo\nthree\n")
-		set(rootURI(filepath.Join(beside, "missing"))) // none that can be used: all stays as it is
+		set(rootURI(filepath.Join(beside, "missing"))) // none that can be used, and those before are taken back
 		if !mcptest.Stateless(era) {
 			if err := c.RootsChanged(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			f.want("list_allowed_directories", args{}, "Allowed directories:\n"+dir)
+			waitFor(t, func() bool {
+				_, failed := call(t.Context(), t, c, "list_allowed_directories", args{})
+				return failed
+			})
 		}
+		f.refused("read_text_file", args{"path": f.path("a.txt")}, "no directory may be used")
 	}, mcptest.Over("mem"), fresh)
 }
 
@@ -91,23 +96,56 @@ func waitFor(t *testing.T, ok func() bool) {
 	t.Fatal("it does not happen")
 }
 
-// Over HTTP the roots of a client are of another machine: they count for nothing. Nor do
-// they with IgnoreRoots.
+// The directories of the command line are the bound, whatever roots a client has: it is not asked, and the
+// log says so once (modelcontextprotocol/servers#3929). Over HTTP roots are of another machine, and are not
+// used either.
 func TestRootsIgnored(t *testing.T) {
 	dir, beside := folders(t)
 	o := &client.Options{OnRoots: func(context.Context) ([]mcp.Root, error) {
 		t.Error("the client was asked for its roots")
 		return []mcp.Root{{URI: rootURI(beside)}}, nil
 	}}
-	for over, ignore := range map[string]bool{"streamable": false, "mem": true} {
+	for _, given := range []bool{true, false} {
+		over, said := "mem", 1
+		if !given {
+			over, said = "streamable", 0
+		}
+		var log strings.Builder
 		build := func(tb testing.TB, so *server.Options) *server.Server {
-			return serve(tb, &filesystem.Options{Server: so, IgnoreRoots: ignore}, dir)
+			log.Reset()
+			so.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			dirs := []string{dir}
+			if !given {
+				dirs = nil
+			}
+			return serve(tb, &filesystem.Options{Server: so}, dirs...)
 		}
 		mcptest.EachEra(t, build, o, func(t *testing.T, _ mcptest.Era, c *client.Client) {
 			f := &fixture{t: t, dir: dir, client: c}
-			f.want("list_allowed_directories", args{}, "Allowed directories:\n"+dir)
-			f.refused("read_text_file", args{"path": filepath.Join(beside, "secret")}, "Access denied")
-		}, mcptest.Over(over))
+			if !given {
+				f.refused("list_allowed_directories", args{}, "no directory may be used")
+			} else {
+				f.want("list_allowed_directories", args{}, "Allowed directories:\n"+dir)
+				f.refused("read_text_file", args{"path": filepath.Join(beside, "secret")}, "Access denied")
+			}
+			if got := strings.Count(log.String(), "roots of the client are not used"); got != said {
+				t.Errorf("the log says %d times that roots are not used, want %d:\n%s", got, said, &log)
+			}
+		}, mcptest.Over(over), fresh)
+	}
+}
+
+// Of very many roots the first ones are used.
+func TestManyRoots(t *testing.T) {
+	_, beside := folders(t)
+	roots := []mcp.Root{}
+	for range 1_000 {
+		roots = append(roots, mcp.Root{URI: rootURI(beside)})
+	}
+	c := mcptest.Client(t, serve(t, nil), &client.Options{OnRoots: func(context.Context) ([]mcp.Root, error) { return roots, nil }})
+	got, failed := call(t.Context(), t, c, "list_allowed_directories", args{})
+	if n := strings.Count(got, beside); failed || n != 100 {
+		t.Errorf("%d directories, %.200q", n, got)
 	}
 }
 
@@ -137,7 +175,7 @@ func TestRootsChangeWhileAsked(t *testing.T) {
 		<-noticed
 		return []mcp.Root{{URI: rootURI(beside)}}, nil
 	}}
-	c = mcptest.Client(t, serve(t, &filesystem.Options{Server: so}, dir), o)
+	c = mcptest.Client(t, serve(t, &filesystem.Options{Server: so}), o)
 	f := &fixture{t: t, dir: dir, beside: beside, client: c}
 	f.refused("read_text_file", args{"path": filepath.Join(beside, "secret")}, "Access denied")
 	f.want("list_allowed_directories", args{}, "Allowed directories:\n"+dir)
@@ -149,7 +187,7 @@ func TestRootsAreTriedAgain(t *testing.T) {
 	dir, beside := folders(t)
 	late := filepath.Join(beside, "late")
 	build := func(tb testing.TB, o *server.Options) *server.Server {
-		return serve(tb, &filesystem.Options{Server: o}, dir)
+		return serve(tb, &filesystem.Options{Server: o})
 	}
 	for name, first := range map[string][]mcp.Root{
 		"beside another": {{URI: rootURI(beside)}, {URI: rootURI(late)}},
@@ -162,12 +200,15 @@ func TestRootsAreTriedAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 				f := &fixture{t: t, dir: dir, client: c}
-				before, after := "Allowed directories:\n"+dir, "Allowed directories:\n"+late
-				if len(first) > 1 {
-					before, after = "Allowed directories:\n"+beside, "Allowed directories:\n"+beside+"\n"+late
+				after := "Allowed directories:\n" + late
+				for range 2 {
+					if len(first) > 1 {
+						after = "Allowed directories:\n" + beside + "\n" + late
+						f.want("list_allowed_directories", args{}, "Allowed directories:\n"+beside)
+					} else {
+						f.refused("list_allowed_directories", args{}, "no directory may be used")
+					}
 				}
-				f.want("list_allowed_directories", args{}, before)
-				f.want("list_allowed_directories", args{}, before)
 				if err := os.Mkdir(late, 0o700); err != nil {
 					t.Fatal(err)
 				}
