@@ -3,6 +3,7 @@ package filesystem
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"syscall"
@@ -71,4 +72,30 @@ func (d *directories) explain(ctx context.Context, op, abs string, err error) er
 func isEscape(err error) bool {
 	var path *fs.PathError
 	return errors.As(err, &path) && strings.Contains(path.Err.Error(), "escapes")
+}
+
+// An opError is an error of the system, with what was done and where.
+type opError struct {
+	op  string
+	at  place
+	err error
+}
+
+func (e *opError) Error() string { return fmt.Sprintf("%s %s: %v", e.op, e.at.abs, e.err) }
+func (e *opError) Unwrap() error { return e.err }
+
+// notWritten makes an error for the caller of one of place.replace.
+func (d *directories) notWritten(ctx context.Context, p place, err error) error {
+	if errors.Is(err, fs.ErrNotExist) && !p.parentExists() {
+		return noParent(p)
+	}
+	op, abs := "open", p.abs
+	var at *opError
+	if errors.As(err, &at) {
+		op, abs, err = at.op, at.at.abs, at.err
+	}
+	if err = d.explain(ctx, op, abs, err); ctx.Err() != nil {
+		return err
+	}
+	return mcp.Errorf("%w; nothing was changed", err)
 }

@@ -58,7 +58,8 @@ type service struct {
 	given    bool   // the directories are those of the command line
 	sayGiven func() // logs once that roots are not used
 	watch    *watcher
-	writes   sync.Mutex // one change at a time, so that none of two edits is lost
+	rename   func(from, to place) error // the one of the system, but for tests
+	writes   sync.Mutex                 // one change at a time, so that none of two edits is lost
 
 	notedMu sync.Mutex
 	noted   map[string]fileState // by URI, of files whose watch has not begun
@@ -70,7 +71,7 @@ type service struct {
 // can use the server. What is returned beside it closes the directories
 // and ends the watching of files; close it after the server was shut down.
 func New(version string, directories []string, o *Options) (*server.Server, io.Closer, error) {
-	s := &service{}
+	s := &service{rename: rename}
 	if o != nil {
 		s.opts = *o
 	}

@@ -62,9 +62,14 @@ func TestLinksOutside(t *testing.T) {
 	link(t, "../beside", f.path("relative"))
 	link(t, "absolute", f.path("twice"))
 	link(t, filepath.Join(f.beside, "secret"), f.path("file"))
-	for _, path := range []string{"absolute/secret", "relative/secret", "twice/secret", "file", "absolute/new/file"} {
+	for _, path := range []string{"absolute/secret", "relative/secret", "twice/secret", "absolute/new/file"} {
 		f.everyTool(path, "Access denied")
 	}
+	f.refused("read_text_file", args{"path": "file"}, "Access denied")
+	f.refused("write_file", args{"path": "file", "content": "x"}, "Access denied")
+	f.refused("edit_file", args{"path": "file", "edits": []args{}}, "Access denied")
+	f.want("move_file", args{"source": "file", "destination": "moved"}, "Successfully moved file to moved") // the link itself
+	f.want("move_file", args{"source": "moved", "destination": "file"}, "Successfully moved moved to file")
 	f.want("search_files", args{"path": ".", "pattern": "**"}, f.path("a.txt"))
 	got, failed := call(t.Context(), t, f.client, "list_directory_with_sizes", args{"path": "."})
 	if failed || !strings.Contains(got, "[FILE] file                                  0 B") {
@@ -182,6 +187,31 @@ func TestBadNames(t *testing.T) {
 		f.want("read_text_file", args{"path": "a.txt"}, "one\ntwo\nthree\n")
 		f.refused("read_text_file", args{"path": strings.ToUpper(f.path("a.txt"))}, "Access denied")
 	}
+}
+
+// A name of as many bytes as file systems allow is written, edited and moved: the temporary name beside it is
+// short.
+func TestLongestName(t *testing.T) {
+	f := start(t, nil, nil)
+	long, other := strings.Repeat("x", 255), strings.Repeat("y", 255)
+	for _, in := range []struct {
+		tool string
+		args args
+	}{
+		{"write_file", args{"path": long, "content": "one"}},
+		{"write_file", args{"path": long, "content": "one two"}},
+		{"edit_file", args{"path": long, "edits": []args{{"oldText": "two", "newText": "2"}}}},
+		{"move_file", args{"source": long, "destination": other}},
+		{"create_directory", args{"path": long}},
+		{"move_file", args{"source": other, "destination": long + "/" + other}},
+		{"edit_file", args{"path": long + "/" + other, "edits": []args{{"oldText": "one", "newText": "1"}}}},
+	} {
+		if text, failed := call(t.Context(), t, f.client, in.tool, in.args); failed {
+			t.Errorf("%s: %s", in.tool, text)
+		}
+	}
+	f.want("read_text_file", args{"path": long + "/" + other}, "1 2")
+	checkNoLeftovers(t, f.dir)
 }
 
 // A directory that becomes a file, and a file that becomes a directory, between two calls.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -37,10 +39,41 @@ func rename(from, to place) error {
 
 // keepOwner gives a new file the owner and the group of the old one, as far as the system
 // allows it: root can, and others can choose among their groups.
-func keepOwner(f *os.File, old fs.FileInfo) {
+// It reports whether both are those of the old one.
+func keepOwner(f *os.File, old fs.FileInfo) bool {
 	was, ok := old.Sys().(*syscall.Stat_t)
-	if !ok || f.Chown(int(was.Uid), int(was.Gid)) == nil {
-		return
+	if !ok {
+		return false
+	}
+	if f.Chown(int(was.Uid), int(was.Gid)) == nil {
+		return true
 	}
 	_ = f.Chown(-1, int(was.Gid)) // the file is the writer's then, as with other editors
+	return false
+}
+
+// keepLink gives a copy of a symbolic link its owner and its time, as far as the system allows it.
+func keepLink(p place, old fs.FileInfo) {
+	if was, ok := old.Sys().(*syscall.Stat_t); ok {
+		_ = p.dir.root.Lchown(p.rel, int(was.Uid), int(was.Gid))
+	}
+	parent, err := p.dir.root.Open(filepath.Dir(p.rel))
+	if err != nil {
+		return
+	}
+	at := unix.NsecToTimespec(old.ModTime().UnixNano())
+	_ = unix.UtimesNanoAt(int(parent.Fd()), filepath.Base(p.rel), []unix.Timespec{at, at}, unix.AT_SYMLINK_NOFOLLOW)
+	_ = parent.Close() // it was only looked at
+}
+
+// A fileID tells whether two names are of one file.
+type fileID struct{ device, inode uint64 }
+
+// severalNames returns the identity of a file, and whether it has several names (hard links).
+func severalNames(info fs.FileInfo) (fileID, bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Nlink < 2 {
+		return fileID{}, false
+	}
+	return fileID{uint64(st.Dev), st.Ino}, true //nolint:unconvert // the type of Dev differs between systems
 }

@@ -44,4 +44,13 @@ func times(_ place, info fs.FileInfo) (created, accessed time.Time) {
 }
 
 // keepOwner has nothing to do: the directory decides about the owner.
-func keepOwner(*os.File, fs.FileInfo) {}
+func keepOwner(*os.File, fs.FileInfo) bool { return true }
+
+// keepLink has nothing to do.
+func keepLink(place, fs.FileInfo) {}
+
+// A fileID tells whether two names are of one file.
+type fileID struct{}
+
+// severalNames reports whether a file has several names, which is not told here.
+func severalNames(fs.FileInfo) (fileID, bool) { return fileID{}, false }

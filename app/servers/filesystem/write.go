@@ -3,14 +3,11 @@ package filesystem
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
 
 	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/mcp"
@@ -78,7 +75,7 @@ func (s *service) write(ctx context.Context, d *directories, in writeIn) (string
 	s.writes.Lock()
 	defer s.writes.Unlock()
 	if err := p.replace([]byte(in.Content), nil); err != nil {
-		return "", d.explain(ctx, "open", p.abs, err)
+		return "", d.notWritten(ctx, p, err)
 	}
 	return "Successfully wrote to " + in.Path, nil
 }
@@ -100,23 +97,23 @@ func (p place) replace(data []byte, check func() error) (err error) {
 			return err
 		}
 	}
-	root, beside := p.dir.root, filepath.Join(filepath.Dir(p.rel), ".parley-"+rand.Text()+".tmp")
+	root, beside := p.dir.root, p.beside().rel
 	mode := fs.FileMode(0o666)
 	if old != nil {
 		mode = 0o600 // nobody else reads it before it has the permissions of the old file
 	}
 	f, err := root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
+	if err != nil { // the directory takes no new file
+		return &opError{"create a file in", place{abs: filepath.Dir(p.abs)}, err}
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, root.Remove(beside))
 		}
 	}()
-	_, err = f.Write(data)
+	err = write(f, data)
 	if old != nil && old.Mode().IsRegular() {
-		keepOwner(f, old) // before the permissions, which would be another's
+		_ = keepOwner(f, old) // before the permissions, which would be another's
 		err = errors.Join(err, f.Chmod(old.Mode().Perm()))
 	}
 	if err == nil {
@@ -151,13 +148,17 @@ func (s *service) edit(ctx context.Context, d *directories, in editIn) (string, 
 	if err != nil || in.DryRun {
 		return shown, err
 	}
-	return shown, d.explain(ctx, "open", p.abs, p.replace(changed, func() error {
+	err = p.replace(changed, func() error {
 		now, err := d.readFile(ctx, p.abs, s.opts.MaxRead)
 		if err == nil && !bytes.Equal(now, data) {
-			err = mcp.Errorf("another program has changed %s meanwhile, so nothing was written; read it again", valid(p.abs))
+			err = mcp.Errorf("another program has changed %s meanwhile: read it again", valid(p.abs))
 		}
 		return err
-	}))
+	})
+	if err != nil {
+		return "", d.notWritten(ctx, p, err)
+	}
+	return shown, nil
 }
 
 func (s *service) makeDirectory(ctx context.Context, d *directories, in makeIn) (string, error) {
@@ -177,36 +178,4 @@ func (s *service) makeDirectory(ctx context.Context, d *directories, in makeIn) 
 		return "", d.explain(ctx, "mkdir", p.abs, err)
 	}
 	return "Successfully created directory " + in.Path, nil
-}
-
-func (s *service) move(ctx context.Context, d *directories, in moveIn) (string, error) {
-	from, err := d.existing(ctx, "rename", in.Source)
-	if err != nil {
-		return "", err
-	}
-	to, exists, err := d.locate(ctx, in.Destination)
-	if err != nil {
-		return "", err
-	}
-	switch {
-	case exists:
-		return "", mcp.Errorf("Destination already exists: %s", valid(to.abs))
-	case from.rel == ".":
-		return "", mcp.Errorf("%s is an allowed directory itself, which cannot be moved", valid(from.abs))
-	case strings.HasPrefix(to.abs, from.abs+string(filepath.Separator)):
-		return "", d.explain(ctx, "rename", from.abs, syscall.EINVAL)
-	}
-	if err := s.confirm(ctx, fmt.Sprintf("Move %s to %s?", from.abs, to.abs)); err != nil {
-		return "", err
-	}
-	s.writes.Lock()
-	defer s.writes.Unlock()
-	err = rename(from, to)
-	if errors.Is(err, fs.ErrExist) {
-		return "", mcp.Errorf("Destination already exists: %s", valid(to.abs))
-	}
-	if err != nil {
-		return "", d.explain(ctx, "rename", from.abs, err)
-	}
-	return "Successfully moved " + in.Source + " to " + in.Destination, nil
 }

@@ -1,0 +1,371 @@
+package filesystem
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// beside returns a place in the directory of p whose name is not used. It is short, so that names of any
+// length can be replaced.
+func (p place) beside() place {
+	name := ".parley-" + rand.Text() + ".tmp"
+	return place{dir: p.dir, rel: filepath.Join(filepath.Dir(p.rel), name), abs: filepath.Join(filepath.Dir(p.abs), name)}
+}
+
+func (s *service) move(ctx context.Context, d *directories, in moveIn) (string, error) {
+	from, exists, err := d.locateEntry(ctx, in.Source)
+	if err == nil && !exists {
+		err = d.explain(ctx, "rename", from.abs, fs.ErrNotExist)
+	}
+	if err != nil {
+		return "", err
+	}
+	to, exists, err := d.locateEntry(ctx, in.Destination)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case exists:
+		return "", mcp.Errorf("Destination already exists: %s", valid(to.abs))
+	case from.rel == ".":
+		return "", mcp.Errorf("%s is an allowed directory itself, which cannot be moved", valid(from.abs))
+	case strings.HasPrefix(to.abs, from.abs+string(filepath.Separator)):
+		return "", d.explain(ctx, "rename", from.abs, syscall.EINVAL)
+	}
+	if err := s.confirm(ctx, fmt.Sprintf("Move %s to %s?", from.abs, to.abs)); err != nil {
+		return "", err
+	}
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	err = s.rename(from, to)
+	if errors.Is(err, syscall.EXDEV) {
+		err = s.moveAcross(ctx, d, from, to)
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return "", mcp.Errorf("Destination already exists: %s", valid(to.abs))
+	case errors.Is(err, fs.ErrNotExist) && !to.parentExists():
+		return "", noParent(to)
+	case err != nil:
+		return "", d.explain(ctx, "rename", from.abs, err)
+	}
+	return "Successfully moved " + in.Source + " to " + in.Destination, nil
+}
+
+// parentExists reports whether the directory of a place exists.
+func (p place) parentExists() bool {
+	info, err := p.dir.root.Stat(filepath.Dir(p.rel))
+	return err == nil && info.IsDir()
+}
+
+// noParent is the error about a place that has no directory to be in.
+func noParent(p place) error {
+	return mcp.Errorf("ENOENT: no such directory '%s'; make it with create_directory. Nothing was changed", valid(filepath.Dir(p.abs)))
+}
+
+// A mover copies an entry to another file system, and removes it then.
+type mover struct {
+	ctx    context.Context //nolint:containedctx // a mover is one call
+	d      *directories
+	most   int
+	copied []copied         // each directory after its entries
+	names  map[fileID]place // the copies of files that have several names
+	own    fs.FileInfo      // the copy itself, which a bind mount can show within the source
+}
+
+// copied is an entry that was copied, as it was then.
+type copied struct {
+	place
+	info fs.FileInfo
+}
+
+// moveAcross moves an entry to another file system: it copies all to a name beside the destination,
+// gives the copy the name of the destination when it is on the disk, and removes the source then. At
+// each moment the source or the destination is whole.
+func (s *service) moveAcross(ctx context.Context, d *directories, from, to place) error {
+	if inside, err := isInside(to, from); err != nil || inside {
+		return errors.Join(err, syscall.EINVAL)
+	}
+	m := &mover{ctx: ctx, d: d, most: s.opts.MaxVisited, names: make(map[fileID]place)}
+	part := to.beside()
+	err := m.copy(from, part)
+	if err == nil {
+		syncDir(part)
+		err = s.rename(part, to)
+	}
+	if err != nil {
+		left := part.dir.root.RemoveAll(part.rel)
+		return m.failed(err, part, to, left)
+	}
+	syncDir(to)
+	if n, err := m.remove(); err != nil {
+		return m.notRemoved(from, to, n, err)
+	}
+	return nil
+}
+
+// isInside reports whether a place is in a directory, also where mounts show it by another path.
+func isInside(p, dir place) (bool, error) {
+	info, err := dir.dir.root.Lstat(dir.rel)
+	if err != nil || !info.IsDir() {
+		return false, err
+	}
+	for rel := filepath.Dir(p.rel); ; rel = filepath.Dir(rel) {
+		above, err := p.dir.root.Lstat(rel)
+		if err != nil || os.SameFile(above, info) {
+			return err == nil, err
+		}
+		if rel == "." {
+			return false, nil
+		}
+	}
+}
+
+// failed is the error about a copy that was not made, of which nothing is left, or part.
+func (m *mover) failed(err error, part, to place, left error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	var at *opError
+	if errors.As(err, &at) {
+		path := at.at.abs
+		if below, in := strings.CutPrefix(path, part.abs); in {
+			path = to.abs + below
+		}
+		err = m.d.explain(m.ctx, at.op, path, at.err)
+	} else {
+		err = m.d.explain(m.ctx, "rename", to.abs, err)
+	}
+	if m.ctx.Err() != nil {
+		return err
+	}
+	if left != nil {
+		return mcp.Errorf("%w; the source is as it was. A part of a copy is left in %s: remove it", err, valid(part.abs))
+	}
+	return mcp.Errorf("%w; the source is as it was, and nothing is left of the copy", err)
+}
+
+// notRemoved is the error about a source of which only n entries were removed. If none was, the copy
+// is taken back.
+func (m *mover) notRemoved(from, to place, n int, err error) error {
+	err = m.d.explain(context.WithoutCancel(m.ctx), "unlink", from.abs, err)
+	if n == 0 && to.dir.root.RemoveAll(to.rel) == nil {
+		return mcp.Errorf("%w; nothing was moved", err)
+	}
+	return mcp.Errorf("%w; all was copied to %s, but some of %s is left: remove it there", err, valid(to.abs), valid(from.abs))
+}
+
+// copy copies an entry with all below it.
+func (m *mover) copy(from, to place) error {
+	if err := poll(m.ctx, 1); err != nil {
+		return err
+	}
+	info, err := from.dir.root.Lstat(from.rel)
+	if err != nil {
+		return &opError{"lstat", from, err}
+	}
+	if m.own != nil && os.SameFile(info, m.own) {
+		return &opError{"rename", from, syscall.EINVAL}
+	}
+	if len(m.copied) >= m.most {
+		return mcp.Errorf("%s has more than %d entries, too many to copy to another file system in one call; move parts of it", valid(from.abs), m.most)
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		err = m.copyLink(from, to, info)
+	case info.IsDir():
+		return m.copyDir(from, to, info)
+	case info.Mode().IsRegular():
+		err = m.copyFile(from, to, info)
+	default:
+		err = &opError{"copy", from, errNotRegular}
+	}
+	m.copied = append(m.copied, copied{from, info})
+	return err
+}
+
+func (m *mover) copyLink(from, to place, info fs.FileInfo) error {
+	target, err := from.dir.root.Readlink(from.rel)
+	if err != nil {
+		return &opError{"readlink", from, err}
+	}
+	if err := to.dir.root.Symlink(target, to.rel); err != nil {
+		return &opError{"symlink", to, err}
+	}
+	keepLink(to, info)
+	return nil
+}
+
+func (m *mover) copyDir(from, to place, info fs.FileInfo) error {
+	list, more, err := from.entries(m.ctx, m.most)
+	if err != nil {
+		return &opError{"scandir", from, err}
+	}
+	if more {
+		return mcp.Errorf("%s has more than %d entries, too many to copy to another file system in one call; move parts of it", valid(from.abs), m.most)
+	}
+	if err := to.dir.root.Mkdir(to.rel, 0o700); err != nil {
+		return &opError{"mkdir", to, err}
+	}
+	if m.own == nil {
+		if m.own, err = to.dir.root.Lstat(to.rel); err != nil {
+			return &opError{"lstat", to, err}
+		}
+	}
+	for _, e := range list {
+		if err := m.copy(from.child(e.name), to.child(e.name)); err != nil {
+			return err
+		}
+	}
+	f, err := to.openDir()
+	if err == nil {
+		err = errors.Join(keep(f, to, info), syncFile(f), f.Close())
+	}
+	if err != nil {
+		return &opError{"mkdir", to, err}
+	}
+	m.copied = append(m.copied, copied{from, info})
+	return nil
+}
+
+func (m *mover) copyFile(from, to place, info fs.FileInfo) error {
+	id, several := severalNames(info)
+	if other, known := m.names[id]; several && known {
+		if err := to.dir.root.Link(other.rel, to.rel); err != nil {
+			return &opError{"link", to, err}
+		}
+		return nil
+	}
+	source, now, err := from.open()
+	if err != nil {
+		return &opError{"open", from, err}
+	}
+	defer func() { _ = source.Close() }() // it was only read
+	if !same(info, now) {
+		return changed(from)
+	}
+	f, err := to.dir.root.OpenFile(to.rel, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return &opError{"open", to, err}
+	}
+	if err = m.contents(f, source, from, to); err == nil {
+		err = keep(f, to, info)
+	}
+	if err == nil {
+		err = syncFile(f)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		var at *opError
+		if errors.As(err, &at) || m.ctx.Err() != nil {
+			return err
+		}
+		return &opError{"write", to, err}
+	}
+	if now, err := source.Stat(); err != nil || !same(info, now) {
+		return changed(from)
+	}
+	m.names[id] = to
+	return nil
+}
+
+// onWrite is called by tests before a part of a file is written; an error is that of the disk.
+var onWrite func() error
+
+// contents copies what a file holds.
+func (m *mover) contents(f, source *os.File, from, to place) error {
+	buf := make([]byte, readPart)
+	for {
+		if err := poll(m.ctx, 1); err != nil {
+			return err
+		}
+		n, err := source.Read(buf)
+		if n > 0 {
+			if err := write(f, buf[:n]); err != nil {
+				return &opError{"write", to, err}
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return &opError{"read", from, err}
+		}
+	}
+}
+
+func write(f *os.File, data []byte) error {
+	if onWrite != nil {
+		if err := onWrite(); err != nil {
+			return err
+		}
+	}
+	_, err := f.Write(data)
+	return err
+}
+
+// same reports whether a file has not changed.
+func same(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+func changed(p place) error {
+	return mcp.Errorf("another program has changed %s meanwhile", valid(p.abs))
+}
+
+// remove removes what was copied, unless it has changed since, and returns how many entries it removed.
+func (m *mover) remove() (n int, err error) {
+	for _, c := range m.copied {
+		root := c.dir.root
+		info, err := root.Lstat(c.rel)
+		if err == nil && !info.IsDir() && !same(c.info, info) {
+			err = changed(c.place)
+		}
+		if err == nil {
+			err = root.Remove(c.rel)
+		}
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// syncDir has the directory of a place on the disk, as far as the system can do that.
+func syncDir(p place) {
+	if f, err := p.dir.root.Open(filepath.Dir(p.rel)); err == nil {
+		_ = errors.Join(f.Sync(), f.Close()) // not all file systems can
+	}
+}
+
+// syncFile has a file on the disk. A directory need not be one that can be.
+func syncFile(f *os.File) error {
+	err := f.Sync()
+	if info, failed := f.Stat(); failed == nil && info.IsDir() {
+		return nil
+	}
+	return err
+}
+
+// keep gives a copy the owner, the permissions and the times of what it is a copy of.
+func keep(f *os.File, p place, info fs.FileInfo) error {
+	mode := info.Mode().Perm()
+	if keepOwner(f, info) { // else it would be run as another user
+		mode |= info.Mode() & (fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
+	}
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	_, accessed := times(p, info)
+	return p.dir.root.Chtimes(p.rel, accessed, info.ModTime())
+}
