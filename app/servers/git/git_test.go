@@ -365,13 +365,14 @@ func TestManyCommits(t *testing.T) {
 		t.Fatalf("%v %s", err, out)
 	}
 	gitIn(t, dir, "reset", "-q", "--hard")
+	put(t, filepath.Join(dir, "new.txt"), "new\n")
 	c := serve(t, nil)
 	for _, use := range []struct {
 		tool string
 		args map[string]any
 		want string
 	}{
-		{"git_status", map[string]any{}, "nothing to commit"},
+		{"git_status", map[string]any{}, "new.txt"},
 		{"git_diff_unstaged", map[string]any{}, "Unstaged changes:\n"},
 		{"git_diff_staged", map[string]any{}, "Staged changes:\n"},
 		{"git_diff", map[string]any{"target": "HEAD~4999"}, "dir0/0.txt"},
@@ -381,7 +382,7 @@ func TestManyCommits(t *testing.T) {
 		{"git_branch", map[string]any{"branch_type": "all", "contains": "older"}, "* main\n  old\n  older"},
 		{"git_branch", map[string]any{"branch_type": "local", "not_contains": "old"}, "  older"},
 		{"git_create_branch", map[string]any{"branch_name": "new"}, "'new' from 'main'"},
-		{"git_add", map[string]any{"files": []string{"."}}, "staged"},
+		{"git_add", map[string]any{"files": []string{"."}}, "new file: new.txt"},
 		{"git_commit", map[string]any{"message": "m"}, "hash"},
 		{"git_reset", map[string]any{}, "reset"},
 		{"git_checkout", map[string]any{"branch_name": "old"}, "'old'"},
