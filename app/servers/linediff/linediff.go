@@ -36,6 +36,9 @@ func Compare(ctx context.Context, a, b [][]byte) (*Diff, error) {
 		return out
 	}
 	d := &Diff{a: number(a), b: number(b)}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	d.Removed, d.Added = make([]bool, len(a)), make([]bool, len(b))
 	start := 0
 	for start < len(a) && start < len(b) && d.a[start] == d.b[start] {
@@ -47,8 +50,8 @@ func Compare(ctx context.Context, a, b [][]byte) (*Diff, error) {
 		endB--
 	}
 	m := &myers{ctx: ctx, diff: d}
-	m.a = keepers(d.a, d.b, start, endA, d.Removed)
-	m.b = keepers(d.b, d.a, start, endB, d.Added)
+	m.a = keepers(d.a, d.b, len(ids), start, endA, d.Removed)
+	m.b = keepers(d.b, d.a, len(ids), start, endB, d.Added)
 	m.run()
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -62,9 +65,10 @@ func Compare(ctx context.Context, a, b [][]byte) (*Diff, error) {
 const poll = 4096
 
 // keepers returns the lines of own, by index, that are worth comparing. The others, which the
-// other text has nowhere, are marked as changed, and so are frequent lines among these.
-func keepers(own, other []int, start, end int, changed []bool) []int {
-	counts := make(map[int]int, len(other))
+// other text has nowhere, are marked as changed, and so are frequent lines among these. Lines are numbers
+// below kinds.
+func keepers(own, other []int, kinds, start, end int, changed []bool) []int {
+	counts := make([]int, kinds)
 	for _, id := range other {
 		counts[id]++
 	}

@@ -108,6 +108,8 @@ func (e *ending) Err() error {
 // takes. Then no lock is left, and git finds the repository whole.
 func TestWorkEndsWithItsContext(t *testing.T) {
 	origin := repository(t)
+	clean := copyOf(t, origin) // a checkout refuses to overwrite changes
+	gitIn(t, clean.Work, "reset", "-q", "--hard")
 	for _, test := range []struct {
 		name   string
 		least  int // how often the context is looked at
@@ -174,11 +176,11 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			run := func(most int) (looks int, err error) {
 				place := origin
-				if test.writes {
+				switch {
+				case test.name == "checkout":
+					place = copyOf(t, clean)
+				case test.writes:
 					place = copyOf(t, origin)
-				}
-				if test.name == "checkout" { // which refuses to overwrite changes
-					gitIn(t, place.Work, "reset", "-q", "--hard")
 				}
 				ctx := &ending{Context: t.Context(), most: most}
 				r, err := gogit.Open(ctx, place, repo.Limits{}.Defaults(), nil)

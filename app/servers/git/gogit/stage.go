@@ -187,22 +187,13 @@ func (w *workTree) choose(names []string) (map[string][]int, error) {
 			return nil, err
 		}
 	}
-	look := false
-	for _, name := range names {
-		if err := w.step("matching files"); err != nil {
-			return nil, err
-		}
-		info, err := w.tree.Lstat(name)
-		if err == nil && !w.parents.real(w.tree, name) {
-			return nil, mcp.Errorf("pathspec '%s' is beyond a symbolic link", name)
-		}
-		look = look || err != nil || info.IsDir() || !s.files[name] // else it is known already
-	}
-	if look {
+	known, err := s.knows(names)
+	if err == nil && !known {
 		s.whole = true
-		if err := s.walk("", w.excludes(), false, take); err != nil {
-			return nil, err
-		}
+		err = s.walk("", w.excludes(), false, take)
+	}
+	if err != nil {
+		return nil, err
 	}
 	for i, name := range names {
 		if !used[i] {
@@ -212,6 +203,22 @@ func (w *workTree) choose(names []string) (map[string][]int, error) {
 		}
 	}
 	return chosen, nil
+}
+
+// knows reports whether the index has every one of the paths, and each is a file.
+func (s *search) knows(names []string) (bool, error) {
+	all := true
+	for _, name := range names {
+		if err := s.step("matching files"); err != nil {
+			return false, err
+		}
+		info, err := s.tree.Lstat(name)
+		if err == nil && !s.parents.real(s.tree, name) {
+			return false, mcp.Errorf("pathspec '%s' is beyond a symbolic link", name)
+		}
+		all = all && err == nil && !info.IsDir() && s.files[name]
+	}
+	return all, nil
 }
 
 // unmatched is the error of a path that no file matches. An empty folder has none: it is nothing to stage.
