@@ -54,7 +54,8 @@ the server says so and changes nothing.`,
 	}
 }
 
-// checkRepositories checks the folders of --repository, and notes what a caller can reach that the flags do not name.
+// checkRepositories checks the folders of --repository, and notes what a caller can reach that the
+// flags do not name.
 func (p *program) checkRepositories(dirs []string) error {
 	for _, dir := range dirs {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {

@@ -65,7 +65,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// Each text and list among the arguments has a bound in the schema, and what is larger is refused before any work.
+// Each text and list among the arguments has a bound in the schema, and what is larger is refused
+// before any work.
 func TestArgumentsAreBounded(t *testing.T) {
 	needGitProgram(t)
 	c := serve(t, nil)

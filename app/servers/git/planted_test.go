@@ -99,8 +99,8 @@ func ran(t testing.TB, marks string) []string {
 	return list
 }
 
-// commandKeys are the variables of git-config(1), and of the commands that git finds by them, whose value is a
-// program. A name of a section has no line break: git reads no such file.
+// commandKeys are the variables of git-config(1), and of the commands that git finds by them, whose
+// value is a program. A name of a section has no line break: git reads no such file.
 var commandKeys = []struct {
 	name string
 	keys []string

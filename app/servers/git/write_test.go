@@ -244,7 +244,8 @@ func TestCheckoutKeeps(t *testing.T) {
 	}
 }
 
-// The folder of a submodule stays when a branch without it is checked out, and is in nobody's way on the way back.
+// The folder of a submodule stays when a branch without it is checked out, and is in nobody's way on
+// the way back.
 func TestCheckoutSubmodule(t *testing.T) {
 	needGitProgram(t)
 	dir := simple(t)

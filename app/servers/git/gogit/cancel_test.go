@@ -104,8 +104,8 @@ func (e *ending) Err() error {
 	return nil
 }
 
-// Each file and commit is a place where the work of each tool ends with its context, with the most arguments that it
-// takes. Then no lock is left, and git finds the repository whole.
+// Each file and commit is a place where the work of each tool ends with its context, with the most
+// arguments that it takes. Then no lock is left, and git finds the repository whole.
 func TestWorkEndsWithItsContext(t *testing.T) {
 	origin := repository(t)
 	clean := copyOf(t, origin) // a checkout refuses to overwrite changes

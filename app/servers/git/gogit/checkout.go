@@ -53,8 +53,8 @@ func (r *Repository) CreateBranch(name, base string, now time.Time) (from string
 }
 
 // Checkout switches to a branch, or to the commit that a revision names. Local changes stay; where
-// they would be lost nothing is done. It returns the branch, or "" if HEAD is detached, and the short name of the
-// commit.
+// they would be lost nothing is done. It returns the branch, or "" if HEAD is detached, and the short
+// name of the commit.
 func (r *Repository) Checkout(rev string, now time.Time) (name, at string, err error) {
 	if err := r.place.NeedTree(); err != nil {
 		return "", "", err

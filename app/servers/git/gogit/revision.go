@@ -11,8 +11,8 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// Find finds the commit that a revision names: a branch, tag, remote branch or object name, followed by any of
-// ~N, ^N, ^0 and ^{commit}.
+// Find finds the commit that a revision names: a branch, tag, remote branch or object name, followed
+// by any of ~N, ^N, ^0 and ^{commit}.
 func (r *Repository) Find(rev string) (*object.Commit, error) {
 	base, steps := rev, ""
 	if at := strings.IndexAny(rev, "~^"); at >= 0 {

@@ -161,8 +161,8 @@ func (p *pathspec) match(ctx context.Context, file string) ([]int, error) {
 	return hits, nil
 }
 
-// choose finds the files that paths stand for, and for each which of the paths do: tracked files and new ones that
-// are not ignored.
+// choose finds the files that paths stand for, and for each which of the paths do: tracked files and
+// new ones that are not ignored.
 func (w *workTree) choose(names []string) (map[string][]int, error) {
 	p, s, chosen, used := newPathspec(names), w.search(), make(map[string][]int), make(map[int]bool)
 	take := func(file string) error {
@@ -448,8 +448,8 @@ func (r *Repository) Commit(message string, now time.Time) (hash plumbing.Hash, 
 // emptyTree is the name of the tree without entries.
 var emptyTree = plumbing.ComputeHash(plumbing.TreeObject, nil)
 
-// SkippedHooks is a sentence that names the hooks of git commit that the repository has, none of which is run;
-// "" if it has none.
+// SkippedHooks is a sentence that names the hooks of git commit that the repository has, none of which
+// is run; "" if it has none.
 func (r *Repository) SkippedHooks() string {
 	if dir := cmp.Or(r.conf.Get("core.hookspath"), r.own.Get("core.hookspath")); dir != "" {
 		return fmt.Sprintf("The hooks in %q (core.hooksPath) were not run.", dir)

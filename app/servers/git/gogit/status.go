@@ -205,7 +205,8 @@ func (r *Repository) writeState(b *strings.Builder, conflicts bool) bool {
 	return false
 }
 
-// section writes a part of the status, unless it is empty: a heading, what can be done, and a line for each file.
+// section writes a part of the status, unless it is empty: a heading, what can be done, and a line for
+// each file.
 func section(b *strings.Builder, heading string, hints, lines []string) {
 	if len(lines) == 0 {
 		return

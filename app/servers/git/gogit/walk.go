@@ -123,7 +123,8 @@ func (r *Repository) apart(a, b plumbing.Hash) (ahead, behind int, err error) {
 	return ahead, behind, nil
 }
 
-// Log lists commits from HEAD on, at most so many, -1 being all, and between two times, a zero one being none.
+// Log lists commits from HEAD on, at most so many, -1 being all, and between two times, a zero one
+// being none.
 func (r *Repository) Log(most int, since, until time.Time) ([]*object.Commit, error) {
 	_, head, err := r.head()
 	if err != nil {
@@ -146,8 +147,8 @@ func (r *Repository) Log(most int, since, until time.Time) ([]*object.Commit, er
 	return out, err
 }
 
-// Branches lists branches as `git branch` does: the local ones, the remote ones or all, and only those that have
-// one commit and do not have another, unless these are "".
+// Branches lists branches as `git branch` does: the local ones, the remote ones or all, and only those
+// that have one commit and do not have another, unless these are "".
 func (r *Repository) Branches(kind, contains, notContains string) (string, error) {
 	keep, err := r.branchFilter(contains, notContains)
 	if err != nil {

@@ -56,8 +56,8 @@ type Target struct {
 	Base bool   // begin at the commit that From and To have in common
 }
 
-// ParseTarget reads a target: REVISION, which is compared with the working tree, or FROM..TO or FROM...TO, where
-// the name that is missing is HEAD.
+// ParseTarget reads a target: REVISION, which is compared with the working tree, or FROM..TO or
+// FROM...TO, where the name that is missing is HEAD.
 func ParseTarget(text string) (Target, error) {
 	from, to, base := strings.Cut(text, "...")
 	isRange := base

@@ -89,8 +89,8 @@ func IsDotGit(name string) bool {
 	return plain == ".git" || plain == "git~1"
 }
 
-// CheckLink refuses the path of a symbolic link where git does: in the place of .gitmodules, by any name that some
-// file system takes for it, the settings of submodules would come from elsewhere.
+// CheckLink refuses the path of a symbolic link where git does: in the place of .gitmodules, by any
+// name that some file system takes for it, the settings of submodules would come from elsewhere.
 func CheckLink(name string) error {
 	if slices.ContainsFunc(strings.Split(name, "/"), isDotGitmodules) {
 		return mcp.Errorf("%q is a symbolic link, and git takes no link for .gitmodules; replace it with a file", name)
@@ -98,8 +98,8 @@ func CheckLink(name string) error {
 	return nil
 }
 
-// isDotGitmodules reports whether some file system takes name for .gitmodules. Windows has a short name too, made of
-// the first letters, or where these are taken of a checksum.
+// isDotGitmodules reports whether some file system takes name for .gitmodules. Windows has a short
+// name too, made of the first letters, or where these are taken of a checksum.
 func isDotGitmodules(name string) bool {
 	plain := plainName(name)
 	letters, number, short := strings.Cut(plain, "~")

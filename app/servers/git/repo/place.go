@@ -54,8 +54,8 @@ func Within(path, dir string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// Locate finds the repository that path is in. It has to lie within one of dirs, or be one of repositories; if both
-// are empty, any repository will do.
+// Locate finds the repository that path is in. It has to lie within one of dirs, or be one of
+// repositories; if both are empty, any repository will do.
 func Locate(path string, dirs, repositories []string) (*Place, error) {
 	real, err := RealPath(path)
 	if err != nil {

@@ -22,8 +22,9 @@ var (
 	}
 )
 
-// ParseTime reads the argument called name: a date or a time, or how long ago it was. A day is all of it, from its
-// beginning to its last second. Without a zone it is in the zone of now. For "" both times are zero.
+// ParseTime reads the argument called name: a date or a time, or how long ago it was. A day is all of
+// it, from its beginning to its last second. Without a zone it is in the zone of now. For "" both
+// times are zero.
 func ParseTime(name, text string, now time.Time) (from, to time.Time, err error) {
 	if text == "" {
 		return from, to, nil
