@@ -28,6 +28,9 @@ func applyEdits(ctx context.Context, data []byte, edits []edit, name string) (ch
 	old := string(data)
 	now := old
 	for i, e := range edits {
+		if err := poll(ctx, 1); err != nil {
+			return nil, "", err
+		}
 		now, err = e.apply(ctx, now)
 		if ctx.Err() != nil {
 			return nil, "", context.Cause(ctx)

@@ -189,8 +189,8 @@ func TestBadNames(t *testing.T) {
 	}
 }
 
-// A name of as many bytes as file systems allow is written, edited and moved: the temporary name beside it is
-// short.
+// A name of as many bytes as file systems allow is written, edited and moved: the temporary name
+// beside it is short.
 func TestLongestName(t *testing.T) {
 	f := start(t, nil, nil)
 	long, other := strings.Repeat("x", 255), strings.Repeat("y", 255)

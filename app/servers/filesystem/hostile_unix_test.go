@@ -38,22 +38,6 @@ func TestPipesAndDevices(t *testing.T) {
 	}
 }
 
-// A directory that may not be read: the others are searched all the same, and the tree
-// says which it is. Root may read all.
-func TestUnreadable(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("root may read everything")
-	}
-	f := start(t, nil, nil)
-	put(t, f.path("closed/x.txt"), "")
-	if err := os.Chmod(f.path("closed"), 0); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.Chmod(f.path("closed"), 0o700) })
-	f.want("search_files", args{"path": ".", "pattern": "**/*.txt"}, f.path("a.txt"))
-	f.refused("directory_tree", args{"path": "."}, "EACCES: permission denied, scandir '"+f.path("closed")+"'")
-}
-
 // What is written over a private file is never to be read by others, not even under the name
 // that it has until it is whole. The owner stays, where the writer may give files away.
 func TestWritePrivate(t *testing.T) {

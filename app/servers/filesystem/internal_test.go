@@ -204,7 +204,7 @@ func TestTourEnds(t *testing.T) {
 	for at, seen := range map[string][]string{"a": {"a"}, "b": {"a", "b"}, "b/c": {"a", "b", "b/c"}, "e": {"a", "b", "b/c", "b/d", "e"}} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var visited []string
-		walk := &tour{ctx: ctx, d: d, top: top, most: 100, failed: func(place, error) error { return nil }}
+		walk := &tour{ctx: ctx, d: d, top: top, most: 100, failed: func(string, error) {}}
 		walk.visit = func(_ place, rel string, _ entry) (bool, error) {
 			if visited = append(visited, rel); rel == at {
 				cancel(cause)
@@ -224,7 +224,7 @@ func TestPatternsBounded(t *testing.T) {
 		"":                                 {"**/*.go", "{1..998}", "x"},
 		"more than 1000 patterns together": {"{1..999}", "x", "y"},
 	} {
-		_, err := patterns(list)
+		_, err := patterns(t.Context(), list)
 		if (err != nil) != (text != "") || err != nil && !strings.Contains(err.Error(), text) {
 			t.Errorf("%q: %v, want %q", list, err, text)
 		}

@@ -147,11 +147,15 @@ func (s *service) listSizes(ctx context.Context, d *directories, in sizesIn) (ou
 	}
 	sizes := make(map[string]int64, len(list))
 	var files, total int64
+	var unread problems
 	for _, e := range list {
 		if err := poll(ctx, 1); err != nil {
 			return "", "", err
 		}
-		size := d.size(ctx, p.child(e.name), e)
+		size, err := d.size(ctx, p.child(e.name), e)
+		if err != nil {
+			unread.add(err)
+		}
 		sizes[e.name] = size
 		if !e.isDir() {
 			files, total = files+1, total+size
@@ -173,23 +177,26 @@ func (s *service) listSizes(ctx context.Context, d *directories, in sizesIn) (ou
 		b.WriteString(mark(e) + " " + pad(valid(e.name), 30) + " " + size + "\n")
 	}
 	fmt.Fprintf(&b, "\nTotal: %d files, %d directories\nCombined size: %s", files, int64(len(list))-files, formatSize(total))
-	return b.String(), note, nil
+	return b.String(), unread.note(note, "The sizes of %d entries are shown as 0 B, since they could not be read, such as: %v."), nil
 }
 
-// size is that of an entry, or of what a link leads to; 0 if that cannot be told.
-func (d *directories) size(ctx context.Context, p place, e entry) int64 {
+// size is that of an entry, or of what a link leads to; 0 if that is nothing, or not allowed.
+func (d *directories) size(ctx context.Context, p place, e entry) (int64, error) {
 	if e.isLink() {
 		to, exists, err := d.locate(ctx, p.abs)
 		if err != nil || !exists {
-			return 0
+			return 0, nil //nolint:nilerr // it leads out, or nowhere
 		}
 		p = to
 	}
 	info, err := p.dir.root.Lstat(p.rel)
-	if err != nil {
-		return 0
+	if errors.Is(err, fs.ErrNotExist) { // it went away meanwhile
+		return 0, nil
 	}
-	return info.Size()
+	if err != nil {
+		return 0, d.explain(ctx, "stat", p.abs, err)
+	}
+	return info.Size(), nil
 }
 
 func (s *service) info(ctx context.Context, d *directories, in infoIn) (string, error) {
@@ -220,6 +227,7 @@ type treeEntry struct {
 	Name     string        `json:"name"`
 	Type     string        `json:"type"`
 	Children *[]*treeEntry `json:"children,omitempty"`
+	Error    string        `json:"error,omitempty"` // why its entries are not there
 }
 
 // treeJSON is a tree as the original server writes it.

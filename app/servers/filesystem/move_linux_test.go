@@ -114,8 +114,8 @@ func snapshot(t *testing.T, tree string) map[string]string {
 	return all
 }
 
-// A move between file systems keeps all that mv keeps: contents, permissions, owners, times, links and hard
-// links. A symbolic link itself is moved, not the file that it leads to.
+// A move between file systems keeps all that mv keeps: contents, permissions, owners, times, links
+// and hard links. A symbolic link itself is moved, not the file that it leads to.
 func TestMoveAcross(t *testing.T) {
 	s, d, dir, other := apart(t)
 	fill(t, filepath.Join(dir, "tree"))
@@ -330,8 +330,8 @@ func mount(t *testing.T, source, target, kind string, flags uintptr, data string
 	t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
 }
 
-// A full disk, a file system that is read-only, and a folder that a bind mount shows in two places: the error
-// says which, and nothing is changed.
+// A full disk, a file system that is read-only, and a folder that a bind mount shows in two places:
+// the error says which, and nothing is changed.
 func TestMountedFolders(t *testing.T) {
 	s, d, dir := inside(t, nil)
 	in := func(name string) string { return filepath.Join(dir, name) }

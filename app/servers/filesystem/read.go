@@ -197,8 +197,8 @@ func (s *service) readMany(ctx context.Context, d *directories, in readManyIn) (
 	var all strings.Builder
 	left, errorsLeft := s.opts.MaxRead, s.opts.MaxRead
 	for i, path := range in.Paths {
-		if err := ctx.Err(); err != nil {
-			return "", context.Cause(ctx)
+		if err := poll(ctx, 1); err != nil {
+			return "", err
 		}
 		if i > 0 {
 			all.WriteString("\n---\n")

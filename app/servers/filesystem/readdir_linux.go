@@ -30,8 +30,8 @@ func readEntries(ctx context.Context, f *os.File, most int) (list []entry, err e
 	defer direntBuffers.Put(buf)
 	fd := int(f.Fd())
 	for len(list) < most {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+		if err := poll(ctx, maxSteps); err != nil {
+			return nil, err
 		}
 		n, err := unix.Getdents(fd, buf[:])
 		switch {

@@ -16,8 +16,8 @@ func readEntries(ctx context.Context, f *os.File, most int) (list []entry, err e
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	for len(list) < most {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+		if err := poll(ctx, maxSteps); err != nil {
+			return nil, err
 		}
 		part, err := f.ReadDir(min(1_000, most-len(list)))
 		for _, e := range part {

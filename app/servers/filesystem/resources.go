@@ -46,15 +46,21 @@ func (s *service) readResource(ctx context.Context, in fileIn) (mcp.ResourceCont
 	defer s.dirs.release(d)
 	path := absolute(in.Path)
 	_, exists, err := d.locate(ctx, path)
+	if err != nil && ctx.Err() == nil {
+		err = mcp.NewError(mcp.CodeInvalidParams, "%v", err)
+	}
 	if err != nil {
-		return out, mcp.NewError(mcp.CodeInvalidParams, "%v", err)
+		return out, err
 	}
 	if !exists {
 		return out, server.ErrNotFound
 	}
 	data, err := d.readFile(ctx, path, s.opts.MaxRead)
+	if err != nil && ctx.Err() == nil {
+		err = mcp.NewError(mcp.CodeInvalidParams, "%v", err)
+	}
 	if err != nil {
-		return out, mcp.NewError(mcp.CodeInvalidParams, "%v", err)
+		return out, err
 	}
 	out.MIMEType = mime.TypeByExtension(filepath.Ext(path))
 	if utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 {
@@ -88,6 +94,9 @@ func (s *service) listResources(ctx context.Context) ([]mcp.Resource, error) {
 			}
 			visited += len(entries)
 			for _, e := range entries {
+				if err := poll(ctx, 1); err != nil {
+					return nil, err
+				}
 				p := at.child(e.name)
 				switch {
 				case strings.HasPrefix(e.name, ".") || !utf8.ValidString(e.name):
@@ -129,13 +138,17 @@ func (s *service) complete(ctx context.Context, value string, _ map[string]strin
 	parent, prefix := filepath.Split(path)
 	p, exists, err := d.locate(ctx, parent)
 	if err != nil || !exists {
-		return list, nil // nothing to suggest
+		return list, ended(ctx) // nothing to suggest
 	}
 	entries, _, err := p.entries(ctx, s.opts.MaxEntries)
 	if err != nil {
-		return list, nil // nothing to suggest
+		return list, ended(ctx) // nothing to suggest
 	}
+	dirs := len(list)
 	for _, e := range entries {
+		if err := poll(ctx, 1); err != nil {
+			return nil, err
+		}
 		if !strings.HasPrefix(e.name, prefix) || !utf8.ValidString(e.name) {
 			continue
 		}
@@ -143,7 +156,7 @@ func (s *service) complete(ctx context.Context, value string, _ map[string]strin
 		if e.isDir() {
 			name += "/"
 		}
-		if !slices.Contains(list, name) {
+		if !slices.Contains(list[:dirs], name) {
 			list = append(list, name)
 		}
 	}

@@ -96,9 +96,9 @@ func waitFor(t *testing.T, ok func() bool) {
 	t.Fatal("it does not happen")
 }
 
-// The directories of the command line are the bound, whatever roots a client has: it is not asked, and the
-// log says so once (modelcontextprotocol/servers#3929). Over HTTP roots are of another machine, and are not
-// used either.
+// The directories of the command line are the bound, whatever roots a client has: it is not asked,
+// and the log says so once (modelcontextprotocol/servers#3929). Over HTTP roots are of another
+// machine, and are not used either.
 func TestRootsIgnored(t *testing.T) {
 	dir, beside := folders(t)
 	o := &client.Options{OnRoots: func(context.Context) ([]mcp.Root, error) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/parley-mcp/parley/app/servers/filesystem/glob"
 	"github.com/parley-mcp/parley/mcp"
@@ -35,8 +36,8 @@ type tour struct {
 	// visit is called for each entry with its path from top on, with slashes. It tells
 	// whether the tour goes into a directory, or ends.
 	visit func(p place, rel string, e entry) (enter bool, err error)
-	// failed is called if a directory below top cannot be read.
-	failed func(p place, err error) error
+	// failed is called if a directory below top cannot be read, with its path from top on.
+	failed func(rel string, err error)
 }
 
 // errCut ends a tour that has shown enough.
@@ -46,15 +47,15 @@ var errCut = errors.New("enough")
 const progressEvery = 2_000
 
 func (t *tour) run() error {
-	list, _, err := t.top.entries(t.ctx, t.most)
+	list, more, err := t.top.entries(t.ctx, t.most)
 	if err != nil {
 		return t.d.explain(t.ctx, "scandir", t.top.abs, err)
 	}
-	return t.through(t.top, "", list)
+	return t.through(t.top, "", list, more)
 }
 
-// through visits the entries of one directory.
-func (t *tour) through(at place, prefix string, list []entry) error {
+// through visits the entries of one directory. There are more of them if more is true.
+func (t *tour) through(at place, prefix string, list []entry, more bool) error {
 	for _, e := range list {
 		if err := t.count(); err != nil {
 			return err
@@ -67,28 +68,38 @@ func (t *tour) through(at place, prefix string, list []entry) error {
 		if !enter || !e.isDir() {
 			continue
 		}
-		below, _, err := p.entries(t.ctx, t.most-t.visited)
+		below, more, err := t.enter(p)
 		switch {
 		case t.ctx.Err() != nil:
 			return context.Cause(t.ctx)
 		case errors.Is(err, fs.ErrNotExist): // it went away meanwhile
 			continue
 		case err != nil:
-			if err := t.failed(p, err); err != nil {
-				return err
-			}
+			t.failed(rel, t.d.explain(t.ctx, "scandir", p.abs, err))
 			continue
 		}
-		if err := t.through(p, rel+"/", below); err != nil {
+		if err := t.through(p, rel+"/", below, more); err != nil {
 			return err
 		}
+	}
+	if more {
+		return errCut
 	}
 	return nil
 }
 
+// enter reads the entries of a directory. One whose path is longer than that of a call may be is not
+// read, as no call could name it.
+func (t *tour) enter(p place) (list []entry, more bool, err error) {
+	if len(p.abs) > t.d.maxPath {
+		return nil, false, syscall.ENAMETOOLONG
+	}
+	return p.entries(t.ctx, t.most-t.visited)
+}
+
 func (t *tour) count() error {
-	if t.ctx.Err() != nil {
-		return context.Cause(t.ctx)
+	if err := poll(t.ctx, 1); err != nil {
+		return err
 	}
 	if t.visited++; t.visited > t.most {
 		return errCut
@@ -101,9 +112,12 @@ func (t *tour) count() error {
 
 // patterns compiles patterns for paths. Each entry that a call visits is compared with all of them, so
 // their alternatives are bounded together.
-func patterns(list []string) ([]*glob.Pattern, error) {
+func patterns(ctx context.Context, list []string) ([]*glob.Pattern, error) {
 	out, alternatives := make([]*glob.Pattern, 0, len(list)), 0
 	for _, text := range list {
+		if err := poll(ctx, 1); err != nil {
+			return nil, err
+		}
 		p, err := glob.Compile(text)
 		if err != nil {
 			return nil, mcp.Errorf("the pattern %q: %v", text, err)
@@ -132,7 +146,7 @@ func (s *service) tree(ctx context.Context, d *directories, in treeIn) (out, not
 			exclude = append(exclude, "**/"+text, "**/"+text+"/**")
 		}
 	}
-	leave, err := patterns(exclude)
+	leave, err := patterns(ctx, exclude)
 	if err != nil {
 		return "", "", err
 	}
@@ -140,44 +154,72 @@ func (s *service) tree(ctx context.Context, d *directories, in treeIn) (out, not
 	if err != nil {
 		return "", "", err
 	}
-	tree := []*treeEntry{}
-	children := map[string]*[]*treeEntry{".": &tree}
-	shown := 0
+	root := &treeEntry{Children: &[]*treeEntry{}}
+	dirs := map[string]*treeEntry{".": root}
+	shown, size := 0, int64(0)
 	t := &tour{ctx: ctx, d: d, top: top, most: s.opts.MaxVisited}
 	t.visit = func(_ place, rel string, e entry) (bool, error) {
 		if excluded, err := matchAny(ctx, leave, rel); excluded || err != nil {
 			return false, err
 		}
-		if shown++; shown > s.opts.MaxEntries {
+		shown++
+		if size += treeSize(rel, e); shown > s.opts.MaxEntries || size > s.opts.MaxRead {
+			shown--
 			return false, errCut
 		}
 		shownEntry := &treeEntry{Name: valid(e.name), Type: "file"}
 		if e.isDir() {
 			shownEntry.Type, shownEntry.Children = "directory", &[]*treeEntry{}
-			children[rel] = shownEntry.Children
+			dirs[rel] = shownEntry
 		}
-		parent := children[filepath.ToSlash(filepath.Dir(rel))]
-		*parent = append(*parent, shownEntry)
+		parent := dirs[filepath.ToSlash(filepath.Dir(rel))]
+		*parent.Children = append(*parent.Children, shownEntry)
 		return true, nil
 	}
-	t.failed = func(p place, err error) error { return d.explain(ctx, "scandir", p.abs, err) }
+	t.failed = func(rel string, err error) { dirs[rel].Error = err.Error() }
 	if err = t.run(); errors.Is(err, errCut) {
-		note = fmt.Sprintf("The tree is cut after %d entries. Look at directories of it one by one, or leave out more with excludePatterns.", min(shown, s.opts.MaxEntries))
+		note = fmt.Sprintf("The tree is cut after %d entries. Look at directories of it one by one, or leave out more with excludePatterns.", shown)
 		err = nil
 	}
 	if err != nil {
 		return "", "", err
 	}
-	out, err = treeJSON(tree)
+	out, err = treeJSON(*root.Children)
 	return out, note, err
 }
 
+// treeSize is about how many bytes of JSON an entry of a tree has, which is indented by its depth.
+func treeSize(rel string, e entry) int64 {
+	const line, lines = 20, 6
+	return int64(lines*(line+4*strings.Count(rel, "/")) + 2*len(e.name))
+}
+
+// problems are errors that do not end a call, of which one is shown.
+type problems struct {
+	count int
+	first error
+}
+
+func (p *problems) add(err error) {
+	if p.count++; p.first == nil {
+		p.first = err
+	}
+}
+
+// note adds to a note, in a format for the number of problems and the first one.
+func (p *problems) note(note, format string) string {
+	if p.count == 0 {
+		return note
+	}
+	return strings.TrimSpace(note + " " + fmt.Sprintf(format, p.count, p.first))
+}
+
 func (s *service) search(ctx context.Context, d *directories, in searchIn) (out, note string, err error) {
-	wanted, err := patterns([]string{in.Pattern})
+	wanted, err := patterns(ctx, []string{in.Pattern})
 	if err != nil {
 		return "", "", err
 	}
-	leave, err := patterns(in.Exclude)
+	leave, err := patterns(ctx, in.Exclude)
 	if err != nil {
 		return "", "", err
 	}
@@ -186,6 +228,7 @@ func (s *service) search(ctx context.Context, d *directories, in searchIn) (out,
 		return "", "", err
 	}
 	var found []string
+	size := int64(0)
 	t := &tour{ctx: ctx, d: d, top: top, most: s.opts.MaxVisited}
 	t.visit = func(p place, rel string, e entry) (bool, error) {
 		if e.isLink() {
@@ -201,18 +244,20 @@ func (s *service) search(ctx context.Context, d *directories, in searchIn) (out,
 			return false, err
 		}
 		if match {
-			if len(found) == s.opts.MaxEntries {
+			if size += int64(len(p.abs)) + 1; len(found) == s.opts.MaxEntries || size > s.opts.MaxRead {
 				return false, errCut
 			}
 			found = append(found, valid(p.abs))
 		}
 		return true, nil
 	}
-	t.failed = func(place, error) error { return nil } // what cannot be read has nothing to find
+	var unread problems
+	t.failed = func(_ string, err error) { unread.add(err) }
 	if err = t.run(); errors.Is(err, errCut) {
-		note = fmt.Sprintf("The search ended early, after %d entries with %d matches. Search in a directory below, or for less.", t.visited-1, len(found))
+		note = fmt.Sprintf("The search ended early, after %d entries with %d matches. Search in a directory below, or for less.", min(t.visited, s.opts.MaxVisited), len(found))
 		err = nil
 	}
+	note = unread.note(note, "%d directories below could not be searched, such as: %v.")
 	if len(found) == 0 {
 		return "No matches found", note, err
 	}

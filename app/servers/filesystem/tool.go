@@ -17,13 +17,21 @@ var onStep func(n int)
 // poll returns the cause once ctx ends. Every loop whose length a caller or the disk decides calls it, at
 // least once for maxSteps steps of little cost; n is how many follow.
 func poll(ctx context.Context, n int) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err := ended(ctx); err != nil {
+		return err
 	}
 	if onStep != nil {
 		onStep(n)
 	}
 	return nil
+}
+
+// ended returns the cause if ctx has ended.
+func ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(ctx)
 }
 
 // maxSteps is the most steps of little cost between two polls.

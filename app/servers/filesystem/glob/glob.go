@@ -113,21 +113,37 @@ func (p *Pattern) Match(ctx context.Context, path string) (bool, error) {
 	if len(p.alternatives) == 0 {
 		return p.negate && path != "", nil
 	}
+	w := &watch{ctx: ctx}
 	names := strings.Split(path, "/")
 	for _, elements := range p.alternatives {
-		if ctx.Err() != nil {
-			return false, context.Cause(ctx)
+		matches := !w.ended() && matchPath(w, elements, names)
+		if w.err != nil {
+			return false, w.err
 		}
-		if matchPath(elements, names) {
+		if matches {
 			return !p.negate, nil
 		}
 	}
 	return p.negate, nil
 }
 
+// A watch ends a comparison when its context ends.
+type watch struct {
+	ctx context.Context //nolint:containedctx // a watch is one comparison
+	err error
+}
+
+// ended reports whether the context has ended. All that is compared after that means nothing.
+func (w *watch) ended() bool {
+	if w.err == nil && w.ctx.Err() != nil {
+		w.err = context.Cause(w.ctx)
+	}
+	return w.err != nil
+}
+
 // matchPath compares element by element; fits[i] says whether the elements from the
 // present one on match the names from i on.
-func matchPath(elements []element, names []string) bool {
+func matchPath(w *watch, elements []element, names []string) bool {
 	if !slices.ContainsFunc(elements, func(e element) bool { return e.any }) && len(elements) != len(names) {
 		return false
 	}
@@ -146,17 +162,23 @@ func matchPath(elements []element, names []string) bool {
 			}
 		default:
 			for j, name := range names {
-				fits[j] = fits[j+1] && e.match(name)
+				fits[j] = fits[j+1] && e.match(w, name)
 			}
 			fits[len(names)] = false
+		}
+		if i%rows == rows-1 && w.ended() {
+			return false
 		}
 	}
 	return fits[0]
 }
 
-func (e *element) match(name string) bool {
+// rows is how many elements are compared with all names between two looks at the context.
+const rows = 64
+
+func (e *element) match(w *watch, name string) bool {
 	if e.nodes == nil {
 		return e.literal == name
 	}
-	return match(e.nodes, []rune(name))
+	return match(w, e.nodes, []rune(name))
 }

@@ -7,14 +7,17 @@ import (
 
 // match reports whether nodes are all of s. It goes from the last node to the first;
 // fits[j] says whether the nodes from the present one on match s from j on.
-func match(nodes []node, s []rune) bool {
-	m := &matcher{s: s}
+func match(w *watch, nodes []node, s []rune) bool {
+	m := &matcher{watch: w, s: s}
 	fits := make([]bool, len(s)+1)
 	fits[len(s)] = true
 	for i := range slices.Backward(nodes) {
 		next := slices.Clone(fits)
 		for j := range slices.Backward(fits) {
 			fits[j] = m.fits(&nodes[i], j, next)
+		}
+		if i%rows == rows-1 && m.ended() {
+			return false
 		}
 	}
 	return fits[0]
@@ -23,6 +26,8 @@ func match(nodes []node, s []rune) bool {
 // A matcher compares groups with one name. It finds where a group can end once for each
 // place where it can begin, so groups in groups take no more time than others.
 type matcher struct {
+	*watch
+
 	s    []rune
 	memo map[*node]*groupEnds
 }
@@ -149,6 +154,9 @@ func (m *matcher) once(n *node, j int) places {
 		at := m.places()
 		at.add(j)
 		for i := range nodes {
+			if m.ended() {
+				return out
+			}
 			at = m.forward(&nodes[i], at)
 		}
 		out.addAll(at)
