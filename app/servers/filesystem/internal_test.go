@@ -3,6 +3,7 @@ package filesystem
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -228,5 +229,27 @@ func TestPatternsBounded(t *testing.T) {
 		if (err != nil) != (text != "") || err != nil && !strings.Contains(err.Error(), text) {
 			t.Errorf("%q: %v, want %q", list, err, text)
 		}
+	}
+}
+
+// A search does not follow links that it excludes: behind them can be a drive that answers late
+// (modelcontextprotocol/servers#4162).
+func TestSearchExcludesFirst(t *testing.T) {
+	s, d, dir := inside(t, nil)
+	const links = 50
+	for i := range links {
+		if err := os.Symlink(dir, filepath.Join(dir, fmt.Sprintf("%d.cloud", i))); err != nil {
+			t.Skip(err) // on Windows not everybody may
+		}
+	}
+	polls := func(exclude ...string) int {
+		ctx := &meddler{t.Context(), 0, func() {}}
+		if _, _, err := s.search(ctx, d, searchIn{Path: dir, Pattern: "*.cloud", Exclude: exclude}); err != nil {
+			t.Fatal(err)
+		}
+		return -ctx.left
+	}
+	if followed, excluded := polls("*.other"), polls("*.cloud"); excluded+links > followed {
+		t.Errorf("%d looks at the context with links that are followed, %d with links that are excluded", followed, excluded)
 	}
 }

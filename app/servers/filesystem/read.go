@@ -31,8 +31,8 @@ var readBuffers = sync.Pool{New: func() any { return new([readBuffer]byte) }}
 
 type readIn struct {
 	Path string `json:"path" desc:"The file, as an absolute path or one below the first allowed directory."`
-	Head int    `json:"head,omitzero" desc:"Give only so many lines from the beginning." min:"0"`
-	Tail int    `json:"tail,omitzero" desc:"Give only so many lines from the end." min:"0"`
+	Head int    `json:"head,omitzero" desc:"Give only so many lines from the beginning." min:"1"`
+	Tail int    `json:"tail,omitzero" desc:"Give only so many lines from the end." min:"1"`
 }
 
 type readManyIn struct {

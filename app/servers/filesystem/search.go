@@ -231,13 +231,13 @@ func (s *service) search(ctx context.Context, d *directories, in searchIn) (out,
 	size := int64(0)
 	t := &tour{ctx: ctx, d: d, top: top, most: s.opts.MaxVisited}
 	t.visit = func(p place, rel string, e entry) (bool, error) {
+		if excluded, err := matchAny(ctx, leave, rel); excluded || err != nil {
+			return false, err
+		}
 		if e.isLink() {
 			if _, _, err := d.locate(ctx, p.abs); err != nil {
 				return false, nil //nolint:nilerr // it leads out, or nowhere
 			}
-		}
-		if excluded, err := matchAny(ctx, leave, rel); excluded || err != nil {
-			return false, err
 		}
 		match, err := matchAny(ctx, wanted, rel)
 		if err != nil {

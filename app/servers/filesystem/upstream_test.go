@@ -27,6 +27,7 @@ func TestUpstreamReports(t *testing.T) {
 	t.Run("3253", reportLinkedDirectory)
 	t.Run("3508", reportSpaces)
 	t.Run("4115", reportExecutable)
+	t.Run("4178", reportNoLines)
 	t.Run("4225", reportDollars)
 }
 
@@ -41,6 +42,14 @@ func reportSubdirectories(t *testing.T) {
 		}
 	}
 	t.Error("no description of list_allowed_directories says so")
+}
+
+// No lines are not all lines.
+func reportNoLines(t *testing.T) {
+	f := start(t, nil, nil)
+	for _, end := range []string{"head", "tail"} {
+		f.refused("read_text_file", args{"path": "a.txt", end: 0}, end)
+	}
 }
 
 // Letters beyond ASCII reach the file as UTF-8, whatever the encoding of the system is.

@@ -104,6 +104,11 @@ func TestHooksNamed(t *testing.T) {
 			gitIn(t, dir, "config", "core.hooksPath", "../hooks")
 			hook(dir, "pre-commit", 0o755)
 		}},
+		{"signed", "\nThe hook pre-commit was not run.\nThe commit is not signed, although commit.gpgSign is set: signing would start a program.", func(dir string) {
+			gitIn(t, dir, "config", "commit.gpgSign", "true")
+			hook(dir, "pre-commit", 0o755)
+		}},
+		{"not signed", "", func(dir string) { gitIn(t, dir, "config", "commit.gpgSign", "false") }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := simple(t)

@@ -276,10 +276,7 @@ func (g *gitServer) commit(ctx context.Context, in commitIn) (text string, err e
 	}
 	err = g.change(ctx, in.Repo, func(r *gogit.Repository) error {
 		hash, err := r.Commit(in.Message, g.Now())
-		text = "Changes committed successfully with hash " + hash.String()
-		if hooks := r.SkippedHooks(); hooks != "" {
-			text += "\n" + hooks
-		}
+		text = strings.Join(append([]string{"Changes committed successfully with hash " + hash.String()}, r.Omitted()...), "\n")
 		return err
 	})
 	return text, err

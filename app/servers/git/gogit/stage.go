@@ -448,9 +448,21 @@ func (r *Repository) Commit(message string, now time.Time) (hash plumbing.Hash, 
 // emptyTree is the name of the tree without entries.
 var emptyTree = plumbing.ComputeHash(plumbing.TreeObject, nil)
 
-// SkippedHooks is a sentence that names the hooks of git commit that the repository has, none of which
+// Omitted returns a line for each thing that git commit would have done and Commit does not: run a hook, or
+// sign the commit.
+func (r *Repository) Omitted() (lines []string) {
+	if hooks := r.skippedHooks(); hooks != "" {
+		lines = append(lines, hooks)
+	}
+	if r.conf.Is("commit.gpgsign", r.own.Is("commit.gpgsign", false)) {
+		lines = append(lines, "The commit is not signed, although commit.gpgSign is set: signing would start a program.")
+	}
+	return lines
+}
+
+// skippedHooks is a sentence that names the hooks of git commit that the repository has, none of which
 // is run; "" if it has none.
-func (r *Repository) SkippedHooks() string {
+func (r *Repository) skippedHooks() string {
 	if dir := cmp.Or(r.conf.Get("core.hookspath"), r.own.Get("core.hookspath")); dir != "" {
 		return fmt.Sprintf("The hooks in %q (core.hooksPath) were not run.", dir)
 	}
