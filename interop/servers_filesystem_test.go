@@ -355,8 +355,11 @@ func TestServersFilesystemDiffers(t *testing.T) {
 	peersDir(t)
 	p := newHomes(t, fillFiles)
 	g := &generator{tree: filepath.Join(p.ours, "tree")}
-	d := p.differential(t, 80, func(r *rand.Rand, _ int) toolCall {
+	d := p.differential(t, 80, func(r *rand.Rand, i int) toolCall {
 		g.r = r
+		if i == 7 {
+			return toolCall{"move_file", map[string]any{"source": "link.txt", "destination": "moved link.txt"}}
+		}
 		return g.call()
 	})
 	differed := false // what the last call changed may differ
@@ -368,6 +371,12 @@ func TestServersFilesystemDiffers(t *testing.T) {
 		{"unknown members", func(in toolCall, ours, _ *toolReply) bool { return has(in, "unknown", true) && ours.Refused }},
 		{"fractions of lines", func(in toolCall, ours, theirs *toolReply) bool {
 			return has(in, "head", 1.5) && ours.Refused && !theirs.Refused
+		}},
+		{"no lines", func(in toolCall, ours, theirs *toolReply) bool {
+			return (has(in, "head", 0) || has(in, "tail", 0)) && ours.Refused && !theirs.Refused
+		}},
+		{"the words about a link that leads to nothing", func(in toolCall, ours, theirs *toolReply) bool {
+			return in.tool == "read_multiple_files" && strings.Contains(fmt.Sprint(ours.Content), "ENOENT: the symbolic link") && strings.Contains(fmt.Sprint(theirs.Content), "Parent directory does not exist")
 		}},
 		{"lines of head and tail", func(in toolCall, ours, theirs *toolReply) bool {
 			_, head := in.args["head"]
@@ -384,14 +393,14 @@ func TestServersFilesystemDiffers(t *testing.T) {
 			return differs(in.tool == "edit_file" && !ours.Refused && !cmp.Equal(ours, theirs))
 		}},
 		{"links are moved themselves", func(in toolCall, ours, theirs *toolReply) bool {
-			return differs(in.tool == "move_file" && ours.Refused != theirs.Refused)
+			source := fmt.Sprint(in.args["source"])
+			return differs(in.tool == "move_file" && (strings.Contains(source, "link") || strings.HasSuffix(source, "dangling")) && !ours.Refused)
 		}},
 	}
 	calls := 0
 	d.each = func(t *testing.T, in toolCall) {
 		t.Helper()
-		path := fmt.Sprint(in.args["path"], in.args["source"])
-		if differed || strings.Contains(path, "crlf") || in.tool == "move_file" && strings.Contains(path, "link") {
+		if differed || strings.Contains(fmt.Sprint(in.args["path"], in.args["source"]), "crlf") {
 			p.follow(t)
 			differed = false
 		}

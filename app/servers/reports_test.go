@@ -101,11 +101,7 @@ func (r report) check(functions map[string]map[string]bool) error {
 	switch r.decision {
 	case "kept", "not ours":
 		return nil
-	case "mend":
-		if r.where == "?" {
-			return nil
-		}
-	case "works":
+	case "mend", "works":
 	default:
 		return fmt.Errorf("unknown decision %q", r.decision)
 	}

@@ -377,7 +377,7 @@ func TestManyCommits(t *testing.T) {
 		{"git_diff_unstaged", map[string]any{}, "Unstaged changes:\n"},
 		{"git_diff_staged", map[string]any{}, "Staged changes:\n"},
 		{"git_diff", map[string]any{"target": "HEAD~4999"}, "dir0/0.txt"},
-		{"git_log", map[string]any{"max_count": 5000}, `'m\n'`},
+		{"git_log", map[string]any{"max_count": 5000}, "Message: m\n"},
 		{"git_log", map[string]any{"end_timestamp": "2024-03-01", "max_count": 3}, "Commit history:\n"},
 		{"git_show", map[string]any{"revision": "HEAD~4000"}, "+++ "},
 		{"git_branch", map[string]any{"branch_type": "all", "contains": "older"}, "* main\n  old\n  older"},

@@ -80,27 +80,17 @@ func compareReading(t *testing.T, c *client.Client, m *maker) {
 	same("git_branch", map[string]any{"branch_type": "local", "not_contains": some[:8]}, trim(gitIn(t, m.dir, "branch", "--no-contains", some)))
 }
 
-var (
-	headerLine = regexp.MustCompile(`^(old mode|new mode|similarity index|rename from|rename to|new file mode|deleted file mode|index|---|\+\+\+) `)
-	python     = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\t", `\t`)
-)
+var headerLine = regexp.MustCompile(`^(old mode|new mode|similarity index|rename from|rename to|new file mode|deleted file mode|index|---|\+\+\+) `)
 
-// pythonText is a text as Python shows it, for the messages of these tests.
-func pythonText(s string) string {
-	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
-		return `"` + python.Replace(s) + `"`
-	}
-	return "'" + strings.ReplaceAll(python.Replace(s), "'", `\'`) + "'"
-}
-
-// commitOf is a commit as server.py:153 and :241 write it, of what git says.
+// commitOf is a commit as git_log and git_show write it, of what git says.
 func commitOf(t testing.TB, dir, rev string) string {
 	t.Helper()
 	fields := strings.SplitN(gitIn(t, dir, "show", "-s", "--format=%H%n%an%n%ae%n%ad", "--date=format:%Y-%m-%d %H:%M:%S%z", rev), "\n", 5)
 	raw := gitIn(t, dir, "cat-file", "commit", rev)
 	_, message, _ := strings.Cut(raw, "\n\n")
 	date := fields[3][:len(fields[3])-2] + ":" + fields[3][len(fields[3])-2:]
-	return fmt.Sprintf("Commit: '%s'\nAuthor: <git.Actor \"%s <%s>\">\nDate: %s\nMessage: %s\n", fields[0], fields[1], fields[2], date, pythonText(message))
+	message = strings.Join(strings.Split(strings.TrimRight(message, "\n"), "\n"), "\n    ")
+	return fmt.Sprintf("Commit: %s\nAuthor: %s <%s>\nDate: %s\nMessage: %s\n", fields[0], fields[1], fields[2], date, message)
 }
 
 func logOf(t testing.TB, dir string, n int) string {
@@ -136,8 +126,7 @@ func showOf(t testing.TB, dir, rev string) string {
 				b = strings.TrimPrefix(value, "b/")
 			}
 		}
-		none := strings.NewReplacer("/dev/null", "None")
-		out += fmt.Sprintf("\n--- %s\n+++ %s\n", none.Replace(a), none.Replace(b)) + strings.Join(lines[i:], "")
+		out += fmt.Sprintf("\n--- %s\n+++ %s\n", a, b) + strings.Join(lines[i:], "")
 	}
 	return strings.TrimSuffix(out, "\n") + "\n"
 }

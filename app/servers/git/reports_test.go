@@ -278,15 +278,23 @@ func TestDiffOfRanges(t *testing.T) {
 	}
 }
 
-// git_log writes commits in one form, with and without a span of time: modelcontextprotocol/servers#4469.
+// git_log writes commits in one form, with and without a span of time, and as people do: lines of a
+// message that look like a commit are indented (modelcontextprotocol/servers#4469, #4644, #4681).
 func TestLogHasOneForm(t *testing.T) {
 	needGitProgram(t)
 	dir := simple(t)
+	gitIn(t, dir, "commit", "-q", "--allow-empty", "-m", "it's \"three\"\n\nCommit: 0000\nAuthor: Eve <eve@example.com>")
 	c := serve(t, nil)
 	all := must(t, c, "git_log", map[string]any{"repo_path": dir})
-	span := must(t, c, "git_log", map[string]any{"repo_path": dir, "start_timestamp": "2024-01-01", "end_timestamp": "2030-01-01"})
-	if d := cmp.Diff(all, span); d != "" || !strings.Contains(all, "Message: 'two\\n\\n'") && !strings.Contains(all, "Message: 'two\\n'") {
-		t.Errorf("the forms differ (-all +span):\n%s%s", d, all)
+	span := must(t, c, "git_log", map[string]any{"repo_path": dir, "start_timestamp": "2024-01-01", "end_timestamp": "2040-01-01"})
+	if d := cmp.Diff(all, span); d != "" {
+		t.Errorf("the forms differ (-all +span):\n%s", d)
+	}
+	hash := strings.TrimSpace(gitIn(t, dir, "rev-parse", "HEAD"))
+	want := "Commit history:\nCommit: " + hash + "\nAuthor: Ada <ada@example.com>\nDate: "
+	message := "\nMessage: it's \"three\"\n    \n    Commit: 0000\n    Author: Eve <eve@example.com>\n\nCommit: "
+	if !strings.HasPrefix(all, want) || !strings.Contains(all, message) {
+		t.Errorf("git_log gives\n%s\nwant it to begin with\n%s\nand to hold\n%s", all, want, message)
 	}
 }
 

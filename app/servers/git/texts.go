@@ -3,17 +3,18 @@ package git
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/parley-mcp/parley/app/servers/git/gogit"
 )
 
-// commitText is a commit as git_log and git_show write it.
+// commitText is a commit as git_log and git_show write it. Further lines of the message are indented, so
+// that none of them looks like another commit.
 func commitText(c *object.Commit) string {
-	return fmt.Sprintf("Commit: '%s'\nAuthor: <git.Actor \"%s <%s>\">\nDate: %s\nMessage: %s\n",
-		c.Hash, valid(c.Author.Name), valid(c.Author.Email), c.Author.When.Format("2006-01-02 15:04:05-07:00"), pythonString(valid(c.Message)))
+	message := strings.ReplaceAll(strings.TrimRight(valid(c.Message), "\n"), "\n", "\n    ")
+	return fmt.Sprintf("Commit: %s\nAuthor: %s <%s>\nDate: %s\nMessage: %s\n",
+		c.Hash, valid(c.Author.Name), valid(c.Author.Email), c.Author.When.Format("2006-01-02 15:04:05-07:00"), message)
 }
 
 // addedText says which files were staged, and in which paths nothing was.
@@ -37,36 +38,3 @@ func addedText(a *gogit.Added) string {
 
 // valid is a text as it can be sent: what is not UTF-8 is replaced.
 func valid(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
-
-// pythonString writes a text as Python shows it, which is how the original server shows messages.
-func pythonString(s string) string {
-	quote := '\''
-	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
-		quote = '"'
-	}
-	var b strings.Builder
-	b.WriteRune(quote)
-	for _, r := range s {
-		switch {
-		case r == quote || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		case r < 0x100:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case r < 0x10000:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		}
-	}
-	b.WriteRune(quote)
-	return b.String()
-}

@@ -176,7 +176,7 @@ func TestEmptyAndBare(t *testing.T) {
 	bare := filepath.Join(t.TempDir(), "bare.git")
 	gitIn(t, dir, "clone", "-q", "--bare", dir, bare)
 	bared := map[string]any{"repo_path": bare}
-	if s := must(t, c, "git_log", bared); !strings.Contains(s, "Message: 'first'") {
+	if s := must(t, c, "git_log", bared); !strings.Contains(s, "Message: first\n") {
 		t.Errorf("log: %s", s)
 	}
 	refused(t, c, "git_status", bared, "work tree")

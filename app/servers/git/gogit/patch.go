@@ -136,8 +136,8 @@ func (p *patcher) contents(c *change, a, b string) error {
 		note = fmt.Sprintf("Binary files %s and %s differ\n", labelA, labelB)
 	case !bytes.Equal(old, now):
 		head := fmt.Sprintf("--- %s%s\n+++ %s%s\n", labelA, tab(labelA), labelB, tab(labelB))
-		if p.show { // as the original: the path of no file is None
-			head = fmt.Sprintf("\n--- %s\n+++ %s\n", pathOrNone(c.from), pathOrNone(c.to))
+		if p.show {
+			head = fmt.Sprintf("\n--- %s\n+++ %s\n", pathOrNull(c.from), pathOrNull(c.to))
 		}
 		return p.hunks(head, linediff.Lines(old), linediff.Lines(now))
 	}
@@ -148,9 +148,9 @@ func (p *patcher) contents(c *change, a, b string) error {
 	return err
 }
 
-func pathOrNone(s *side) string {
+func pathOrNull(s *side) string {
 	if s == nil {
-		return "None"
+		return "/dev/null"
 	}
 	return s.path
 }
