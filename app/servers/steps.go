@@ -8,7 +8,7 @@ const CostPerPoll = 256 << 10
 // Steps counts the cost of the steps of a call and polls the call's context, so that a cancelled call
 // stops within CostPerPoll and the cost of one step. It is not safe for concurrent use.
 type Steps struct {
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // of the call whose steps these are
 	left int
 }
 

@@ -27,7 +27,7 @@ import (
 
 // A polled context counts how often it is asked whether it is cancelled, and is so from a poll on.
 type polled struct {
-	context.Context
+	context.Context //nolint:containedctx // it is a context
 
 	polls atomic.Int64
 	at    int64 // 0 is never

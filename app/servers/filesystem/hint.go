@@ -32,17 +32,9 @@ func (e edit) notFound(ctx context.Context, content string, old []string) error 
 // nearest returns the line at which most lines are those of old but for the differences that are
 // known, or -1. If no line is, it is the one that has the most in common with the first line of old.
 func nearest(ctx context.Context, lines, old []string) (int, error) {
-	of := make(map[string]int, len(old)) // the first line of old that is this
-	for i, line := range old {
-		if i%maxSteps == 0 {
-			if err := poll(ctx, maxSteps); err != nil {
-				return 0, err
-			}
-		}
-		key := alike(line)
-		if _, known := of[key]; !known && key != "" {
-			of[key] = i
-		}
+	of, err := places(ctx, old)
+	if err != nil {
+		return 0, err
 	}
 	first := 0
 	for first < len(old)-1 && alike(old[first]) == "" {
@@ -70,6 +62,23 @@ func nearest(ctx context.Context, lines, old []string) (int, error) {
 		best = like
 	}
 	return best, nil
+}
+
+// places returns the first of the lines that is like each key.
+func places(ctx context.Context, lines []string) (map[string]int, error) {
+	of := make(map[string]int, len(lines))
+	for i, line := range lines {
+		if i%maxSteps == 0 {
+			if err := poll(ctx, maxSteps); err != nil {
+				return nil, err
+			}
+		}
+		key := alike(line)
+		if _, known := of[key]; !known && key != "" {
+			of[key] = i
+		}
+	}
+	return of, nil
 }
 
 // common is how many bytes two lines have in common at their beginnings and ends.

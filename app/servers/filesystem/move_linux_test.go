@@ -21,7 +21,7 @@ import (
 func apart(t *testing.T) (s *service, d *directories, dir, other string) {
 	t.Helper()
 	s, d, dir = inside(t, nil)
-	other, err := os.MkdirTemp("/dev/shm", "parley")
+	other, err := os.MkdirTemp("/dev/shm", "parley") //nolint:usetesting // t.TempDir is on the disk
 	if err != nil {
 		t.Skipf("no file system in memory here: %v", err)
 	}

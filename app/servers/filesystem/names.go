@@ -45,7 +45,7 @@ func uriPath(uri string, windows bool) (string, error) {
 	if windows && len(path) > 2 && hasDrive(path[1:]) {
 		path = path[1:]
 	}
-	if !strings.HasPrefix(path, "/") && !(windows && hasDrive(path)) {
+	if !strings.HasPrefix(path, "/") && (!windows || !hasDrive(path)) {
 		return "", fmt.Errorf("the file URI %q must have an absolute path: write file:///path", uri)
 	}
 	return path, nil

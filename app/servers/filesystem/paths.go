@@ -215,7 +215,7 @@ func (w *walk) run(ctx context.Context) (missing []string, err error) {
 			w.pending[0] = other
 		case err != nil:
 			return nil, err
-		case info.Mode()&fs.ModeSymlink != 0 && !(w.entry && len(w.pending) == 1):
+		case info.Mode()&fs.ModeSymlink != 0 && (!w.entry || len(w.pending) > 1):
 			if err := w.follow(p); err != nil {
 				return nil, err
 			}

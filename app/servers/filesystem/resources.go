@@ -71,6 +71,9 @@ func (s *service) readResource(ctx context.Context, in fileIn) (mcp.ResourceCont
 	return out, nil
 }
 
+// listed reports whether an entry has a name that a list of resources shows.
+func (e entry) listed() bool { return !strings.HasPrefix(e.name, ".") && utf8.ValidString(e.name) }
+
 // listResources lists files of the directories, those that are less deep first. Hidden
 // files, and what is below hidden directories, can be read but are not listed.
 func (s *service) listResources(ctx context.Context) ([]mcp.Resource, error) {
@@ -99,7 +102,7 @@ func (s *service) listResources(ctx context.Context) ([]mcp.Resource, error) {
 				}
 				p := at.child(e.name)
 				switch {
-				case strings.HasPrefix(e.name, ".") || !utf8.ValidString(e.name):
+				case !e.listed():
 				case e.isDir():
 					below = append(below, p)
 				case e.kind.IsRegular():

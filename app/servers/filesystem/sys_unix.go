@@ -75,5 +75,5 @@ func severalNames(info fs.FileInfo) (fileID, bool) {
 	if !ok || st.Nlink < 2 {
 		return fileID{}, false
 	}
-	return fileID{uint64(st.Dev), st.Ino}, true //nolint:unconvert // the type of Dev differs between systems
+	return fileID{uint64(st.Dev), st.Ino}, true // the type of Dev differs between systems
 }

@@ -88,7 +88,7 @@ type doing func(steps *servers.Steps, g *graph) (changed bool, err error)
 
 // A pending change waits for the goroutine that makes changes.
 type pending struct {
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // of the call that waits
 	do   doing
 	err  error
 	done chan struct{} // closed when err is set

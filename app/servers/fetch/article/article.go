@@ -111,7 +111,7 @@ func simplify(steps *servers.Steps, doc *html.Node, at *url.URL) (a Article, len
 	parser.DisableJSONLD = true
 	found, err := parser.ParseAndMutate(doc, at)
 	if err != nil || found.Node == nil {
-		return a, 0, nil // the error says that there is no article
+		return a, 0, nil //nolint:nilerr // it says that there is no article
 	}
 	if err := steps.Add(servers.CostPerPoll); err != nil {
 		return a, 0, err

@@ -66,6 +66,7 @@ type bounder struct {
 	roots  []atom.Atom // which of <html> and <body> there were
 	active []atom.Atom // the formatting that has no end tag so far
 	nodes  int         // about how many the tree has at most
+	title  bool        // the next text is the title
 }
 
 // bound returns what a parser gets of a page, or errComplex if its tree may have more
@@ -73,51 +74,57 @@ type bounder struct {
 func bound(steps *servers.Steps, page string, maxNodes int) ([]byte, error) {
 	var b bounder
 	b.out.Grow(len(page))
-	inTitle := false
 	z := html.NewTokenizer(strings.NewReader(page))
 	for {
 		kind := z.Next()
 		if kind == html.ErrorToken { // a reader of a string has no other error than its end
 			return b.out.Bytes(), nil
 		}
-		raw := z.Raw()
-		if err := steps.Add(len(raw)); err != nil {
+		if err := steps.Add(len(z.Raw())); err != nil {
 			return nil, err
 		}
-		switch kind {
-		case html.StartTagToken, html.SelfClosingTagToken:
-			raw = slices.Clone(raw) // reading the name changes it
-			name, more := z.TagName()
-			if tag := atom.Lookup(name); hidden[tag] {
-				if kind == html.StartTagToken || tag != atom.Svg && tag != atom.Math {
-					if err := skip(steps, z, string(name)); err != nil {
-						return nil, err
-					}
-				}
-			} else if len(raw) <= maxTag && b.start(string(name), tag, countAttributes(z, more)) {
-				b.out.Write(raw)
-				inTitle = tag == atom.Title
-			}
-		case html.EndTagToken:
-			raw = slices.Clone(raw)
-			name, _ := z.TagName()
-			if b.end(string(name), atom.Lookup(name)) {
-				b.out.Write(raw)
-			}
-		case html.TextToken:
-			b.count()
-			if inTitle {
-				raw, inTitle = raw[:min(len(raw), maxTitle)], false
-			}
-			b.out.Write(raw)
-		case html.DoctypeToken:
-			b.out.Write(raw)
-		default: // a comment
+		if err := b.token(steps, z, kind); err != nil {
+			return nil, err
 		}
 		if b.nodes > maxNodes {
 			return nil, errComplex
 		}
 	}
+}
+
+// token copies what z is at, or passes over it.
+func (b *bounder) token(steps *servers.Steps, z *html.Tokenizer, kind html.TokenType) error {
+	raw := z.Raw()
+	switch kind {
+	case html.StartTagToken, html.SelfClosingTagToken:
+		raw = slices.Clone(raw) // reading the name changes it
+		name, more := z.TagName()
+		tag := atom.Lookup(name)
+		switch {
+		case hidden[tag] && kind == html.SelfClosingTagToken && (tag == atom.Svg || tag == atom.Math):
+		case hidden[tag]:
+			return skip(steps, z, string(name))
+		case len(raw) <= maxTag && b.start(string(name), tag, countAttributes(z, more)):
+			b.out.Write(raw)
+			b.title = tag == atom.Title
+		}
+	case html.EndTagToken:
+		raw = slices.Clone(raw)
+		name, _ := z.TagName()
+		if b.end(string(name), atom.Lookup(name)) {
+			b.out.Write(raw)
+		}
+	case html.TextToken:
+		b.count()
+		if b.title {
+			raw, b.title = raw[:min(len(raw), maxTitle)], false
+		}
+		b.out.Write(raw)
+	case html.DoctypeToken:
+		b.out.Write(raw)
+	default: // a comment
+	}
+	return nil
 }
 
 // skip passes over an element, to its end tag. A list of choices that has none ends with
