@@ -36,9 +36,9 @@ func fetchServer() builtin {
 		name:  "fetch",
 		short: "Gets pages from the web, HTML as markdown",
 		risk:  "it reads what this machine can reach on the internet; private addresses only with --allow-private",
-		long: `Serve a server that gets pages from the web: HTML as markdown, other texts and images
-as they are. It takes the place of mcp-server-fetch: the tool, the prompt and the flags are
-the same.
+		long: `Serve a server that gets pages from the web: HTML as markdown, other texts and
+images as they are. It takes the place of mcp-server-fetch: the tool, the prompt and
+the flags are the same.
 
 Only http and https are fetched, and only from public addresses: what is on this
 machine, in its network, or behind the metadata address of a cloud is refused, also

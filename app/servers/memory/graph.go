@@ -154,7 +154,7 @@ func (g *graph) require(steps *servers.Steps, names []string) error {
 	case 1:
 		return mcp.Errorf("Entity with name %s not found. %s", missing[0], advice)
 	}
-	return mcp.Errorf("Entities not found: %s. %s", some(missing), advice)
+	return mcp.Errorf("Entities not found: %s. %s", some(missing, len(missing)), advice)
 }
 
 // addObservations adds new observations to entities. If one of the entities does not exist, nothing is
@@ -284,16 +284,34 @@ func without[T any](steps *servers.Steps, list []T, gone func(T) bool) ([]T, err
 	return left, nil
 }
 
-// A match is the result of looking for the items of a deletion, in words for a person.
+// A match is the result of looking for the items of a deletion, in words for a person: how many there
+// are, and the first of them.
 type match struct {
-	found, missing []string
+	found, missing itemList
 }
 
-func (m *match) add(item string, found bool) {
+// An itemList has items of a deletion, of which shown are the first, and others as far as maxShown
+// bytes hold them.
+type itemList struct {
+	count int
+	bytes int
+	shown []string
+}
+
+// maxShown is the most bytes of names of items in a result, for each of its lists.
+const maxShown = 16 << 10
+
+func (m *match) add(found bool, parts ...string) {
+	to := &m.missing
 	if found {
-		m.found = append(m.found, item)
-	} else {
-		m.missing = append(m.missing, item)
+		to = &m.found
+	}
+	to.count++
+	for _, part := range parts {
+		to.bytes += len(part)
+	}
+	if to.bytes <= maxShown || to.count == 1 {
+		to.shown = append(to.shown, strings.Join(parts, ""))
 	}
 }
 
@@ -311,7 +329,7 @@ func (g *graph) matchEntities(steps *servers.Steps, names []string) (m match, er
 		}
 	}
 	for _, name := range names {
-		m.add(name, g.byName[name] != nil || has(ends, name))
+		m.add(g.byName[name] != nil || has(ends, name), name)
 	}
 	return m, nil
 }
@@ -331,7 +349,7 @@ func (g *graph) matchObservations(steps *servers.Steps, list []Deletion) (m matc
 			if err := steps.Add(len(text)); err != nil {
 				return m, err
 			}
-			m.add(d.EntityName+": "+text, has(there[d.EntityName], text))
+			m.add(has(there[d.EntityName], text), d.EntityName, ": ", text)
 		}
 	}
 	return m, nil
@@ -343,7 +361,7 @@ func (g *graph) matchRelations(steps *servers.Steps, list []Relation) (m match, 
 		if err := steps.Add(0); err != nil {
 			return m, err
 		}
-		m.add(r.From+" "+r.RelationType+" "+r.To, has(g.known, r))
+		m.add(has(g.known, r), r.From, " ", r.RelationType, " ", r.To)
 	}
 	return m, nil
 }

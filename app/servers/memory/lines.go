@@ -59,9 +59,8 @@ func parse(steps *servers.Steps, data []byte) (*graph, error) {
 		if err == nil {
 			continue
 		}
-		parts := split(line)
-		for _, part := range parts {
-			if len(parts) > 1 {
+		for _, part := range split(line) {
+			if len(part) < len(line) {
 				err = g.read(part)
 			}
 			if err != nil {
@@ -72,9 +71,22 @@ func parse(steps *servers.Steps, data []byte) (*graph, error) {
 	return g, nil
 }
 
-// split returns the records on a line that is not one: a program that appends to a file without a newline
-// at its end writes on the last line. The last one is the rest that is not JSON, if there is any.
-func split(line []byte) (records [][]byte) {
+// split returns the records on a line that is not one: a program that appends to a file without a
+// newline at its end writes on the last line. The last one is the rest that is not JSON, if there is
+// any. A line without an entity or relation is one part.
+func split(line []byte) [][]byte {
+	parts := values(line)
+	g := newGraph()
+	for _, part := range parts {
+		if err := g.read(part); err == nil && len(g.nodes)+len(g.edges) > 0 {
+			return parts
+		}
+	}
+	return [][]byte{line}
+}
+
+// values returns the JSON values on a line, and the rest that is not JSON.
+func values(line []byte) (records [][]byte) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	for {
 		begin := dec.InputOffset()

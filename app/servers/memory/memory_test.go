@@ -161,6 +161,7 @@ func TestBadInput(t *testing.T) {
 	}{
 		"nothing but half a line":     {file: good[:30], tool: "read_graph", args: `{}`, want: "line 1: it is not a JSON object, or was cut off"},
 		"a file of another program":   {file: "[memory]\npath = \"x\"\n", tool: "read_graph", args: `{}`, want: "no line of it is a record of a memory (line 1: "},
+		"JSON of another program":     {file: "[\n{\"id\":1},\n{\"id\":2}\n]\n", tool: "create_entities", args: `{"entities":[{"name":"B","entityType":"t","observations":[]}]}`, want: "no line of it is a record of a memory (line 1: "},
 		"half a line, and a change":   {file: good[:30], tool: "create_entities", args: `{"entities":[{"name":"B","entityType":"t","observations":[]}]}`, want: "left as it is"},
 		"an entity without a name":    {file: `{"type":"entity","entityType":"t","observations":[]}`, tool: "read_graph", args: `{}`, want: "line 1: an entity has"},
 		"a name that is a number":     {file: `{"type":"entity","name":5,"entityType":"t","observations":[]}`, tool: "read_graph", args: `{}`, want: "line 1: an entity has"},

@@ -34,6 +34,7 @@ func TestBadLinesAreKept(t *testing.T) {
 		"an observation that is null":      {`{"type":"entity","name":"C","entityType":"t","observations":[null]}` + "\n" + ada + "\n" + bob + "\n" + knows, `{"type":"entity","name":"C","entityType":"t","observations":[null]}` + "\n", "line 1: an entity has the texts"},
 		"a relation without a type":        {ada + "\n" + bob + "\n" + knows + "\n" + `{"type":"relation","from":"A","to":"B"}`, `{"type":"relation","from":"A","to":"B"}` + "\n", "line 4: a relation has the texts"},
 		"a conflict of versions":           {"<<<<<<< HEAD\n" + ada + "\n=======\n" + bob + "\n" + knows + "\n>>>>>>> b\n", "<<<<<<< HEAD\n=======\n>>>>>>> b\n", "3; the first is line 1: "},
+		"a line that begins with JSON":     {ada + "\n\"name\": \"Cy\",\n12:30 meeting\n" + bob + "\n" + knows, "\"name\": \"Cy\",\n12:30 meeting\n", "2; the first is line 2: "},
 		"two records on a line":            {ada + "\n" + bob + knows, "", ""},
 		"three records, with spaces":       {ada + " " + bob + "\t" + knows + "\r\n", "", ""},
 		"a record with half another":       {ada + "\n" + bob + "\n" + knows + added[:30], added[:30] + "\n", "1; the first is line 3: "},

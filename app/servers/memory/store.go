@@ -33,6 +33,8 @@ type store struct {
 	waitingMu sync.Mutex
 	waiting   []*pending // in the order in which they came
 
+	onRead func() // called when the file was read, by tests; nil: nothing is
+
 	written atomic.Pointer[fs.FileInfo] // the file as the last change of this process left it
 }
 
@@ -138,19 +140,24 @@ func (s *store) makeWaiting(ctx context.Context, own *pending) {
 	for _, c := range all[:len(all)-len(left)] {
 		close(c.done)
 	}
+	// If this call was cancelled, one of the other callers makes the other changes. A caller that was cancelled
+	// too only waits for its change to be done: withdraw did not find it.
+	s.waitingMu.Lock()
+	defer s.waitingMu.Unlock()
 	var others []*pending
 	for _, c := range left {
-		if ctx.Err() != nil && c != own {
+		switch {
+		case ctx.Err() == nil || c == own:
+			c.err = err
+		case c.ctx.Err() != nil:
+			c.err = context.Cause(c.ctx)
+		default:
 			others = append(others, c)
 			continue
 		}
-		c.err = err
 		close(c.done)
 	}
-	// If this call was cancelled, one of the other callers makes the other changes.
-	s.waitingMu.Lock()
 	s.waiting = append(others, s.waiting...)
-	s.waitingMu.Unlock()
 }
 
 // makeAll makes changes under the lock, and sets their errors. left are the last of them: those that were not
@@ -180,9 +187,22 @@ func (s *store) makeAll(ctx context.Context, changes []*pending) (left []*pendin
 	return nil, nil
 }
 
+// errOverwritten says that another program has written the file since it was read.
+var errOverwritten = mcp.Errorf("another program keeps writing the file of the memory; nothing was changed, try again")
+
 // make makes changes, under the lock, and writes them. If it returns an error, none was made. Errors of
-// their functions are in them.
-func (s *store) make(ctx context.Context, changes []*pending) error {
+// their functions are in them. Programs that do not know the lock can write the file meanwhile: then
+// make reads it again.
+func (s *store) make(ctx context.Context, changes []*pending) (err error) {
+	for range maxReads {
+		if err = s.makeOnce(ctx, changes); !errors.Is(err, errOverwritten) {
+			return err
+		}
+	}
+	return err
+}
+
+func (s *store) makeOnce(ctx context.Context, changes []*pending) error {
 	if current, err := s.current(); err != nil {
 		return err
 	} else if !current {
@@ -191,11 +211,11 @@ func (s *store) make(ctx context.Context, changes []*pending) error {
 		}
 	}
 	changed := false
-	for _, c := range changes {
+	for i, c := range changes {
 		did, err := c.do(servers.NewSteps(c.ctx), s.graph)
 		if err != nil && c.ctx.Err() != nil {
-			s.graph = nil // a part of the change may be in it
-			return err
+			s.graph, c.err = nil, err // a part of the change may be in the graph
+			return s.makeOnce(ctx, slices.Delete(slices.Clone(changes), i, i+1))
 		}
 		changed, c.err = changed || did && err == nil, err
 	}
@@ -263,25 +283,13 @@ func (s *store) load(ctx context.Context, locked bool) (err error) {
 	if locked {
 		_ = safefile.RemoveTemporary(s.path) // they take room, and harm nothing
 	}
-	f, err := os.Open(s.path)
+	data, info, err := s.readFile()
 	if errors.Is(err, fs.ErrNotExist) {
 		s.graph = newGraph()
 		return nil
 	}
 	if err != nil {
-		return mcp.Errorf("the memory cannot be read: %w", err)
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return mcp.Errorf("the memory cannot be read: %w", err)
-	}
-	if info.Size() > int64(s.o.MaxFile) {
-		return mcp.Errorf("%s has %d bytes, and at most %d are read; a person can allow more with --max-file, or take something out of it", s.path, info.Size(), s.o.MaxFile)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, int64(s.o.MaxFile)+1))
-	if err != nil {
-		return mcp.Errorf("the memory cannot be read: %w", err)
+		return err
 	}
 	g, err := parse(servers.NewSteps(ctx), data)
 	if err != nil {
@@ -290,14 +298,56 @@ func (s *store) load(ctx context.Context, locked bool) (err error) {
 	switch {
 	case len(g.bad) == 0:
 	case s.o.SetAside:
-		return s.setAside(ctx, g)
-	case len(g.nodes)+len(g.edges)+len(g.foreign) == 0:
+		s.stamp = info
+		return s.setAside(context.WithoutCancel(ctx), g) // what was moved must not stay
+	case len(g.nodes)+len(g.edges) == 0:
 		return mcp.Errorf("%s cannot be read, and was left as it is: no line of it is a record of a memory (%w). A person must repair it or name another file, or start the server with --set-aside, which moves such lines to %s", s.path, &g.bad[0], s.rejected())
 	default:
 		s.warn("lines that cannot be read are kept in the file and left out", "file", s.path, "lines", len(g.bad), "first", g.bad[0].Error())
 	}
 	s.graph, s.stamp = g, info
 	return nil
+}
+
+// maxReads is how often a file that another program is writing is read.
+const maxReads = 3
+
+// readFile reads the file as it is between two changes of other programs, as far as its size and time
+// show them.
+func (s *store) readFile() (data []byte, info fs.FileInfo, err error) {
+	for range maxReads {
+		if data, info, err = s.readOnce(); !errors.Is(err, errOverwritten) {
+			break
+		}
+	}
+	return data, info, err
+}
+
+func (s *store) readOnce() (data []byte, info fs.FileInfo, err error) {
+	f, err := os.Open(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	if err != nil {
+		return nil, nil, mcp.Errorf("the memory cannot be read: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	if info, err = f.Stat(); err != nil {
+		return nil, nil, mcp.Errorf("the memory cannot be read: %w", err)
+	}
+	if info.Size() > int64(s.o.MaxFile) {
+		return nil, nil, mcp.Errorf("%s has %d bytes, and at most %d are read; a person can allow more with --max-file, or take something out of it", s.path, info.Size(), s.o.MaxFile)
+	}
+	if data, err = io.ReadAll(io.LimitReader(f, int64(s.o.MaxFile)+1)); err != nil {
+		return nil, nil, mcp.Errorf("the memory cannot be read: %w", err)
+	}
+	if s.onRead != nil {
+		s.onRead()
+	}
+	if after, err := os.Stat(s.path); err != nil || !same(info, after) || int64(len(data)) != info.Size() {
+		return nil, nil, errOverwritten
+	}
+	return data, info, nil
 }
 
 func (s *store) warn(message string, args ...any) {
@@ -347,6 +397,10 @@ func (s *store) save(ctx context.Context) error {
 	mode := fs.FileMode(0o600)
 	if s.stamp != nil {
 		mode = s.stamp.Mode().Perm()
+	}
+	switch info, err := os.Stat(s.path); {
+	case err == nil && (s.stamp == nil || !same(s.stamp, info)), errors.Is(err, fs.ErrNotExist) && s.stamp != nil:
+		return errOverwritten
 	}
 	if err := safefile.Replace(s.path, data, mode); err != nil {
 		return mcp.Errorf("the memory cannot be written, and is as it was: %w", err)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/parley-mcp/parley/app/safefile"
 	"github.com/parley-mcp/parley/app/servers"
 )
 
@@ -76,4 +78,112 @@ func TestTooLargeTogether(t *testing.T) {
 			t.Errorf("%d writes of %s", writes, file)
 		}
 	})
+}
+
+// A change that is cancelled while it is made does not affect those that are written with it.
+func TestCancelledTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone, cancel := context.WithCancel(t.Context())
+		cancelled := func(steps *servers.Steps, g *graph) (bool, error) {
+			if _, err := adding("half")(steps, g); err != nil {
+				return false, err
+			}
+			cancel()
+			return false, steps.Add(servers.CostPerPoll)
+		}
+		errs, writes, file := changing(t, &Options{MaxFile: DefaultMaxFile, LockWait: DefaultLockWait},
+			[]context.Context{t.Context(), gone, t.Context()}, []doing{adding("one"), cancelled, adding("three")})
+		if errs[0] != nil || !errors.Is(errs[1], context.Canceled) || errs[2] != nil {
+			t.Errorf("%q", errs)
+		}
+		if writes != 1 || strings.Contains(file, "half") || !strings.Contains(file, "one") || !strings.Contains(file, "three") {
+			t.Errorf("%d writes of %s", writes, file)
+		}
+	})
+}
+
+// Callers that are cancelled while the first of them waits for another process all return.
+func TestCancelledWaiting(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "memory.jsonl")
+	unlock, err := safefile.Lock(t.Context(), path+".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	s, err := newStore(path, &Options{MaxFile: DefaultMaxFile, LockWait: DefaultLockWait})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s.busy <- struct{}{}
+	errs := make(chan error)
+	for _, name := range []string{"one", "two", "three"} {
+		go func() { errs <- s.change(ctx, adding(name)) }()
+	}
+	waiting := func() int {
+		s.waitingMu.Lock()
+		defer s.waitingMu.Unlock()
+		return len(s.waiting)
+	}
+	for waiting() < 3 {
+		runtime.Gosched()
+	}
+	<-s.busy
+	for waiting() > 0 { // one of them has taken all
+		runtime.Gosched()
+	}
+	cancel()
+	for range 3 {
+		if err := <-errs; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+}
+
+// A file that another program writes while it is read is read again, and one that it has written since is not
+// replaced by what was there before.
+func TestWrittenMeanwhile(t *testing.T) {
+	const ada, bob = `{"type":"entity","name":"Ada","entityType":"t","observations":[]}` + "\n", `{"type":"entity","name":"Bob","entityType":"t","observations":[]}` + "\n"
+	path := filepath.Join(t.TempDir(), "memory.jsonl")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := newStore(path, &Options{MaxFile: DefaultMaxFile, LockWait: DefaultLockWait})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(ada + bob[:20]) // the other program is in the middle
+	s.onRead = func() {
+		s.onRead = nil
+		write(ada + bob)
+	}
+	if err := s.change(t.Context(), adding("new")); err != nil {
+		t.Fatal(err)
+	}
+	meddled := false
+	err = s.change(t.Context(), func(steps *servers.Steps, g *graph) (bool, error) {
+		if !meddled {
+			meddled = true
+			write(ada + bob + strings.ReplaceAll(bob, "Bob", "Cy"))
+		}
+		return adding("newer")(steps, g)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if want := ada + bob + strings.ReplaceAll(bob, "Bob", "Cy") + strings.ReplaceAll(ada, "Ada", "newer"); err != nil || strings.ReplaceAll(string(data), `"entityType":"t"`, "") != strings.ReplaceAll(want, `"entityType":"t"`, "") {
+		t.Errorf("the file is\n%s\nwant\n%s\n%v", data, want, err)
+	}
+	times := 0
+	s.onRead = func() {
+		times++
+		write(ada + strings.Repeat(bob, times))
+	}
+	write(ada)
+	if err := s.change(t.Context(), adding("last")); !errors.Is(err, errOverwritten) {
+		t.Errorf("a file that is always written: %v", err)
+	}
 }

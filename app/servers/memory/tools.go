@@ -94,10 +94,10 @@ type deleteObservationsIn struct {
 
 // Deleted is the result of a deletion.
 type Deleted struct {
-	Success  bool     `json:"success" desc:"Whether anything was deleted."`
+	Success  bool     `json:"success" desc:"False if none of what was to be deleted exists."`
 	Message  string   `json:"message"`
-	Deleted  []string `json:"deleted" desc:"What was deleted."`
-	NotFound []string `json:"notFound" desc:"What does not exist, so that it was not deleted."`
+	Deleted  []string `json:"deleted" desc:"What was deleted: the first items. The message has their number."`
+	NotFound []string `json:"notFound" desc:"What does not exist, so that it was not deleted: the first items."`
 }
 
 // deletingTools delete from the graph. Deleting something that does not exist is reported, and not an error.
@@ -147,15 +147,15 @@ func deleting[In any](s *store, items string, look func(steps *servers.Steps, g 
 				m, err = look(steps, g, in)
 				return err
 			})
-			if err == nil && len(m.found) > 0 {
-				err = servers.Confirm(ctx, fmt.Sprintf("Forget these %s: %s?", strings.ToLower(items), some(m.found)))
+			if err == nil && m.found.count > 0 {
+				err = servers.Confirm(ctx, fmt.Sprintf("Forget these %s: %s?", strings.ToLower(items), some(m.found.shown, m.found.count)))
 			}
 			if err != nil {
 				return mcp.With[Deleted]{}, err
 			}
 		}
 		err := s.change(ctx, func(steps *servers.Steps, g *graph) (changed bool, err error) {
-			if m, err = look(steps, g, in); err != nil || len(m.found) == 0 {
+			if m, err = look(steps, g, in); err != nil || m.found.count == 0 {
 				return false, err
 			}
 			return true, do(steps, g, in)
@@ -171,23 +171,24 @@ func deleting[In any](s *store, items string, look func(steps *servers.Steps, g 
 // deleted returns the result of deleting the items that were found.
 func (m *match) deleted(items string) Deleted {
 	out := Deleted{
-		Success: len(m.found) > 0 || len(m.missing) == 0, Message: items + " deleted successfully",
-		Deleted: append([]string{}, m.found...), NotFound: append([]string{}, m.missing...),
+		Success: m.found.count > 0 || m.missing.count == 0, Message: items + " deleted successfully",
+		Deleted: append([]string{}, m.found.shown...), NotFound: append([]string{}, m.missing.shown...),
 	}
-	if len(m.missing) > 0 {
-		out.Message = fmt.Sprintf("Deleted %d of %d %s. Not found: %s", len(m.found), len(m.found)+len(m.missing), strings.ToLower(items), some(m.missing))
+	if m.missing.count > 0 {
+		out.Message = fmt.Sprintf("Deleted %d of %d %s. Not found: %s", m.found.count, m.found.count+m.missing.count, strings.ToLower(items), some(m.missing.shown, m.missing.count))
 	}
 	return out
 }
 
-// some are texts as a person is shown them: the first of them, shortened.
-func some(list []string) string {
+// some are texts as a person is shown them: the first of them, shortened, and how many more there are
+// of count.
+func some(list []string, count int) string {
 	const most, length = 10, 80
 	var shown []string
 	for _, text := range list[:min(len(list), most)] {
 		shown = append(shown, fmt.Sprintf("%.*q", length, text))
 	}
-	if more := len(list) - most; more > 0 {
+	if more := count - len(shown); more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(shown, ", "), more)
 	}
 	return strings.Join(shown, ", ")
