@@ -264,6 +264,28 @@ func TestSuspended(t *testing.T) {
 	w.unchanged()
 }
 
+// Ctrl-Z stops the program also while it starts servers.
+func TestSuspendedAtStart(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	args := []string{"chat"}
+	for i := range 30 {
+		args = append(args, "--server", fmt.Sprintf("s%d=actor %s", i, dir))
+	}
+	w := newWindow(t, dir, nil, args...)
+	w.inShell()
+	w.start()
+	go w.read()
+	w.sees("lists the keys")
+	w.types("draft\x1a")
+	w.sees(fmt.Sprint("STOPPED ", 128+int(syscall.SIGTSTP)))
+	w.types("\n")
+	w.sees("draft")
+	w.types("\x15/quit\r")
+	w.sees("ENDED 0")
+	w.gone()
+}
+
 // After a signal that stops the program, the screen has its terminal again.
 func TestSuspendedBySignal(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,12 @@ func suspend() error {
 	goesOn := make(chan os.Signal, 1)
 	signal.Notify(goesOn, syscall.SIGCONT)
 	defer signal.Stop(goesOn)
-	if err := syscall.Kill(0, syscall.SIGTSTP); err != nil {
+	// A child that is stopped between fork and exec would never let go of the thread that waits for it in the
+	// kernel (vfork), and with it not this process: the shell would not see it stop. So no child is started now.
+	syscall.ForkLock.RLock()
+	err = syscall.Kill(0, syscall.SIGTSTP)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		return err
 	}
 	<-goesOn
