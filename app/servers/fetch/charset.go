@@ -2,12 +2,15 @@ package fetch
 
 import (
 	"bytes"
+	"cmp"
 	"mime"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 	"golang.org/x/net/html/charset"
 )
 
@@ -27,7 +30,7 @@ func decode(body []byte, contentType string, isHTML bool) decoded {
 		text, _ := decodeAs(body, name)
 		return decoded{text: text, encoding: name}
 	}
-	declared := declaredEncoding(head, contentType, isHTML)
+	declared := declaredEncoding(body, contentType, isHTML)
 	if declared == "" || !strings.HasPrefix(declared, "utf-16") {
 		if name := wide(head); name != "" {
 			text, _ := decodeAs(body, name)
@@ -39,7 +42,7 @@ func decode(body []byte, contentType string, isHTML bool) decoded {
 	switch {
 	case declared == "replacement": // it is never decoded, as in browsers
 		declared = "utf-8"
-	case (declared == "" || declared == "utf-8") && nearlyUTF8(body):
+	case (declared == "" || declared == "utf-8") && nearlyUTF8(body, declared != ""):
 		declared = "utf-8"
 	case declared == "" || declared == "utf-8":
 		guess := guessEncoding(body)
@@ -71,19 +74,63 @@ func decodeAs(body []byte, name string) (text string, whole bool) {
 // xmlEncoding matches the declaration of an XML document.
 var xmlEncoding = regexp.MustCompile(`^\s*<\?xml[^>]*\sencoding\s*=\s*["']([A-Za-z0-9._:-]+)["']`)
 
+// maxHead is how many bytes of a page are searched for a meta tag with its encoding. Browsers read the first
+// 1,024, and start again if they find one further down.
+const maxHead = 64 << 10
+
 // declaredEncoding returns the name of the encoding that the site, or else the page itself, declares, or "".
-func declaredEncoding(head []byte, contentType string, isHTML bool) string {
-	_, params, _ := mime.ParseMediaType(contentType) // one that cannot be read says nothing
+// In HTML a meta tag takes precedence over an XML declaration. In XML, including XHTML, the declaration does.
+func declaredEncoding(body []byte, contentType string, isHTML bool) string {
+	media, params, _ := mime.ParseMediaType(contentType) // one that cannot be read says nothing
 	if encoding, name := charset.Lookup(params["charset"]); encoding != nil {
 		return name
 	}
-	if m := xmlEncoding.FindSubmatch(head); m != nil {
-		if encoding, name := charset.Lookup(string(m[1])); encoding != nil && !strings.HasPrefix(name, "utf-16") {
-			return name
-		}
+	inXML, inMeta := "", ""
+	if m := xmlEncoding.FindSubmatch(body[:min(len(body), 1024)]); m != nil {
+		inXML = inPage(string(m[1]))
 	}
-	if isHTML && bytes.Contains(bytes.ToLower(head), []byte("charset")) {
-		if _, name, _ := charset.DetermineEncoding(head, ""); name != "" {
+	if isHTML {
+		inMeta = metaEncoding(body[:min(len(body), maxHead)])
+	}
+	if strings.HasSuffix(media, "xml") {
+		return cmp.Or(inXML, inMeta)
+	}
+	return cmp.Or(inMeta, inXML)
+}
+
+// inPage returns the name of an encoding that a page declares, or "" if it is unknown, or is UTF-16, in which
+// nobody could have read the declaration.
+func inPage(label string) string {
+	encoding, name := charset.Lookup(label)
+	if encoding == nil || strings.HasPrefix(name, "utf-16") {
+		return ""
+	}
+	return name
+}
+
+// charsetParam matches the encoding in the content of a meta tag for Content-Type.
+var charsetParam = regexp.MustCompile(`(?i)charset\s*=\s*["']?([^\s"';]+)`)
+
+// metaEncoding returns the name of the encoding that a meta tag in HTML declares, or "".
+func metaEncoding(page []byte) string {
+	z := html.NewTokenizer(bytes.NewReader(page))
+	for kind := z.Next(); kind != html.ErrorToken; kind = z.Next() {
+		if kind != html.StartTagToken && kind != html.SelfClosingTagToken {
+			continue
+		}
+		t := z.Token()
+		if t.DataAtom != atom.Meta {
+			continue
+		}
+		attributes := make(map[string]string)
+		for _, a := range t.Attr {
+			attributes[a.Key] = a.Val
+		}
+		label := attributes["charset"]
+		if m := charsetParam.FindStringSubmatch(attributes["content"]); label == "" && m != nil && strings.EqualFold(attributes["http-equiv"], "content-type") {
+			label = m[1]
+		}
+		if name := inPage(label); name != "" {
 			return name
 		}
 	}
@@ -108,24 +155,38 @@ func wide(head []byte) string {
 	return ""
 }
 
-// nearlyUTF8 reports whether a body is UTF-8 with few faults: one that is cut in the middle of a character,
-// or has more characters of several bytes than wrong bytes.
-func nearlyUTF8(body []byte) bool {
-	long, wrong := 0, 0
+// maxFaults is how many faults there may be in a body for each good character, if UTF-8 is declared. Texts of
+// other encodings, which have good characters by chance, have more than ten.
+const maxFaults = 4
+
+// nearlyUTF8 reports whether a body is UTF-8 with few faults: one that is cut in the middle of a
+// character, or has no more faults than good characters of several bytes, or if UTF-8 is declared, no
+// more than maxFaults for each. A wrong byte is one fault with the continuation bytes behind it, such as
+// a character without its last byte. Characters of two bytes that follow a fault without ASCII in between
+// are not good: texts in Shift-JIS are full of them.
+func nearlyUTF8(body []byte, declared bool) bool {
+	good, faults, clean := 0, 0, true
 	for len(body) > 0 {
 		r, size := utf8.DecodeRune(body)
 		switch {
+		case r == utf8.RuneError && size == 1 && !utf8.FullRune(body): // the end is cut
+			size = len(body)
 		case r == utf8.RuneError && size == 1:
-			if !utf8.FullRune(body) {
-				return long >= wrong
+			faults, clean = faults+1, false
+			for size < len(body) && !utf8.RuneStart(body[size]) {
+				size++
 			}
-			wrong++
-		case size > 1:
-			long++
+		case size == 1:
+			clean = true
+		case size > 2 || clean:
+			good++
 		}
 		body = body[size:]
 	}
-	return long > wrong || wrong == 0 // 0 of both are ASCII
+	if declared {
+		return faults <= maxFaults*good
+	}
+	return faults <= good
 }
 
 func oneByte(name string) bool {

@@ -2,13 +2,13 @@ package fetch_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/html/charset"
 
 	"github.com/parley-mcp/parley/app/servers/fetch"
+	"github.com/parley-mcp/parley/host"
 )
 
 // texts are sentences in languages whose pages have encodings of their own.
@@ -63,23 +63,8 @@ func TestEncodings(t *testing.T) {
 			if mime == "text/plain" && test.html != "" {
 				continue
 			}
-			if test.encoding != "utf-8" {
-				encoding, _ := charset.Lookup(test.encoding)
-				var err error
-				if body, err = encoding.NewEncoder().String(body); err != nil {
-					t.Fatalf("%+v: %v", test, err)
-				}
-			}
-			s := newSite(t, pages(map[string][2]string{"/p": {mime + test.header, body}}))
-			res := result(t, s.join(t), map[string]any{"url": s.url + "/p"})
-			got := fmt.Sprint(res.Content[0])
-			var facts fetch.Facts
-			if err := json.Unmarshal(res.Meta.Extra["dev.parley/fetch"], &facts); err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(got, text[:60]) || facts.Encoding != test.encoding || !facts.EncodingGuessed ||
-				!strings.Contains(got, "Note: the encoding of the page was guessed: "+test.encoding+"\n") {
-				t.Errorf("%+v as %s: %+v, %s", test, mime, facts, got)
+			if d := read(t, mime+test.header, encoded(t, test.encoding, body)); !strings.Contains(d.text, text[:60]) || d.encoding != test.encoding || !d.guessed {
+				t.Errorf("%+v as %s: %+v", test, mime, d)
 			}
 		}
 	}
@@ -94,18 +79,110 @@ func TestDeclaredEncodings(t *testing.T) {
 		"XML":                  {"application/xml", `<?xml version="1.0" encoding="windows-1251"?><p>`, "windows-1251"},
 		"nothing, UTF-8":       {"text/html", "<html><p>", "utf-8"},
 		"UTF-8 with one fault": {"text/html; charset=utf-8", "<html><p>caf\xe9 ", "utf-8"},
+		"meta, far below":      {"text/html", "<html><head><style>" + strings.Repeat("a {} ", 2000) + "</style><meta charset=koi8-r><p>", "koi8-r"},
+		"meta, with a type":    {"text/html", `<html><meta content="text/html; charset='koi8-r'" http-equiv=Content-Type><p>`, "koi8-r"},
+		"meta after others":    {"text/html", "<html><meta name=x content='charset=big5'><meta charset=klingon><meta charset=koi8-r><p>", "koi8-r"},
+		"meta against XML":     {"text/html", `<?xml version="1.0" encoding="utf-8"?><html><meta charset=windows-1251><p>`, "windows-1251"},
+		"XML against meta":     {"application/xhtml+xml", `<?xml version="1.0" encoding="windows-1251"?><html><meta charset=koi8-r><p>`, "windows-1251"},
+		"XML in HTML":          {"text/html", `<?xml version="1.0" encoding="windows-1251"?><html><p>`, "windows-1251"},
 	} {
 		text := texts["Russian"]
-		body := test.before + text
-		if encoding, _ := charset.Lookup(test.encoding); test.encoding != "utf-8" {
-			var err error
-			if body, err = encoding.NewEncoder().String(body); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s := newSite(t, pages(map[string][2]string{"/p": {test.mime, body}}))
-		if got := fetched(t, s.join(t), s.url+"/p"); !strings.Contains(got, text) || strings.Contains(got, "guessed") {
-			t.Errorf("%s: %s", name, got)
+		if d := read(t, test.mime, encoded(t, test.encoding, test.before+text)); !strings.Contains(d.text, text) || d.guessed {
+			t.Errorf("%s: %+v", name, d)
 		}
 	}
+}
+
+// The encoding of a short page in a Latin alphabet, in which a letter with an accent is a word, or begins
+// one, is not taken for another alphabet's.
+func TestShortLatinPages(t *testing.T) {
+	for _, text := range []string{
+		"Il va à Paris, à Lyon, à Nice.",
+		"La pizza è un piatto. Il vino è rosso. L'acqua è fresca. Il cielo è blu. La città è bella.",
+		"Ela é linda. Ele é feio. Isso é bom.",
+		"É bom. É feio. É lindo. É meu.",
+		"C'è il sole. C'è il mare. C'è la luna. È vero.",
+		"¿Té ó café? ¿Uno ú otro? ¿Siete ú ocho? ¡Sí!",
+		"Où ? À Nîmes. À Sète. À Agde. « À bientôt ! »",
+		"Å er en å. Ø er en ø. Ei å, ei å til, og ei ø.",
+	} {
+		if d := read(t, "text/html", encoded(t, "windows-1252", "<html><p>"+text+"</p>")); !strings.Contains(d.text, text) || d.encoding != "windows-1252" || !d.guessed {
+			t.Errorf("%s: %+v", text, d)
+		}
+	}
+}
+
+// The word "charset" is not the declaration of an encoding but in a meta tag.
+func TestNotDeclared(t *testing.T) {
+	text := texts["Russian"]
+	for _, before := range []string{
+		"<script src=a.js charset=utf-8></script>", "<script>document.charset</script>", "<style>@charset 'utf-8';</style>", "<!-- <meta charset=koi8-r> -->",
+		"<meta name=charset content=utf-8>", "<meta content='text/html; charset=koi8-r'>", "<meta charset=klingon>", "<link charset=koi8-r>",
+		"<meta http-equiv=Content-Type content=charset>", "<title>charset</title>",
+	} {
+		for _, name := range []string{"utf-8", "windows-1251"} {
+			d := read(t, "text/html", encoded(t, name, "<html><head>"+before+"</head><p>"+text))
+			if !strings.Contains(d.text, text) || d.encoding != name || d.guessed != (name != "utf-8") {
+				t.Errorf("%s in %s: %+v", before, name, d)
+			}
+		}
+	}
+}
+
+// A page in UTF-8 with a few broken characters stays UTF-8. A page in another encoding does not become UTF-8
+// because some of its bytes are UTF-8 by chance.
+func TestBrokenUTF8(t *testing.T) {
+	for name, test := range map[string]struct{ mime, body, encoding, want string }{
+		"a character cut off":          {"text/html; charset=utf-8", "<p>It’s a bridge\xe2\x80</p>", "utf-8", "It’s a bridge"},
+		"and nothing declared":         {"text/html", "<p>It’s a bridge\xe2\x80</p>", "utf-8", "It’s a bridge"},
+		"several, cut off":             {"text/html; charset=utf-8", "<p>It’s a bridge\xe2\x80 of st\xc3 and wo\xc3.</p>", "utf-8", "It’s a bridge"},
+		"many, and one that is whole":  {"text/html; charset=utf-8", "<p>1 €: " + strings.Repeat("caf\xe9 d\xe9j\xe0 ", 10), "windows-1252", "café déjà"},
+		"one in a word":                {"text/html; charset=utf-8", "<p>Мосты \xd1тоят.", "utf-8", "Мосты \ufffdтоят"},
+		"one in Chinese":               {"text/html; charset=utf-8", "<p>\x80" + texts["Chinese"], "utf-8", texts["Chinese"]},
+		"kana, UTF-8 by chance":        {"text/html", "<p>" + encoded(t, "shift_jis", "このにわには、にわのにわとりがいるのに、にわにはなにもいない。"), "shift_jis", "にわとり"},
+		"and declared":                 {"text/html; charset=utf-8", "<p>" + encoded(t, "shift_jis", "このにわには、にわのにわとりがいるのに、にわにはなにもいない。"), "shift_jis", "にわとり"},
+		"one byte of Latin, declared":  {"text/html; charset=utf-8", "<p>caf\xe9!", "windows-1252", "café!"},
+		"quotes of Windows, declared":  {"text/html; charset=utf-8", "<p>\x93Bridges\x94, it\x92s said", "windows-1252", "“Bridges”"},
+		"a character cut off, at last": {"text/html", "<p>caf\xc3", "utf-8", "caf"},
+	} {
+		if d := read(t, test.mime, test.body); d.encoding != test.encoding || !strings.Contains(d.text, test.want) {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+// encoded returns a text in an encoding.
+func encoded(t *testing.T, name, text string) string {
+	t.Helper()
+	if name == "utf-8" {
+		return text
+	}
+	encoding, _ := charset.Lookup(name)
+	text, err := encoding.NewEncoder().String(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// A reading is what the tool made of a page.
+type reading struct {
+	text, encoding string
+	guessed        bool
+}
+
+// read fetches a page from a site that has this one alone.
+func read(t *testing.T, mime, body string) reading {
+	t.Helper()
+	s := newSite(t, pages(map[string][2]string{"/p": {mime, body}}))
+	res := result(t, s.join(t), map[string]any{"url": s.url + "/p"})
+	var facts fetch.Facts
+	if err := json.Unmarshal(res.Meta.Extra["dev.parley/fetch"], &facts); err != nil {
+		t.Fatal(err)
+	}
+	text := host.ContentText(res.Content[0])
+	if strings.Contains(text, "Note: the encoding of the page was guessed: "+facts.Encoding+"\n") != facts.EncodingGuessed {
+		t.Errorf("the note and %+v are not the same: %s", facts, text)
+	}
+	return reading{text, facts.Encoding, facts.EncodingGuessed}
 }

@@ -7,20 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// languages are the encodings that are guessed, each with the characters that are the most frequent in texts
-// of its language. Letters are lower case: in another encoding of the same letters the cases are swapped.
-var languages = []struct{ encoding, frequent string }{
-	{"shift_jis", japanese},
-	{"euc-jp", japanese},
-	{"gb18030", "的一是不了在有人我他这中大来上个国和说们为子时道地出要以会可也你对生能而那得于着下自之年过发后作里用家行学日本网新文版页信息"},
-	{"big5", "的一是不了在有人我他這中大來上個國和說們為子時道地出要以會可也你對生能而那得於著下自之年過發後作裡用家行學日本網新文版頁資訊"},
-	{"euc-kr", "이다는가의을를에고하은지기로사한도리자어서그나인대아시해수있일정보제부들으우구만전유과여게원국안녕세요니"},
-	{"windows-1251", russian},
-	{"koi8-r", russian},
-	{"windows-1253", "αοιετσνηυρκπλμςάίόέή"},
-	{"windows-1255", "יוהלאתרבשמנ"},
-	{"windows-1256", "اليمنرتوبعدةفسه"},
-	{"windows-874", "านรอกเงมย่้ั"},
+// A language is a guess: an encoding, with the characters that are the most frequent in its texts.
+// Letters are lower case: in another encoding of the same letters the cases are swapped. The letters of
+// an alphabet count only next to others of it: one between spaces may be an accented letter that is a
+// word in Latin-1, such as "à", "è" and "é".
+type language struct {
+	encoding, frequent string
+	alphabet           bool
+}
+
+var languages = []language{
+	{"shift_jis", japanese, false},
+	{"euc-jp", japanese, false},
+	{"gb18030", "的一是不了在有人我他这中大来上个国和说们为子时道地出要以会可也你对生能而那得于着下自之年过发后作里用家行学日本网新文版页信息", false},
+	{"big5", "的一是不了在有人我他這中大來上個國和說們為子時道地出要以會可也你對生能而那得於著下自之年過發後作裡用家行學日本網新文版頁資訊", false},
+	{"euc-kr", "이다는가의을를에고하은지기로사한도리자어서그나인대아시해수있일정보제부들으우구만전유과여게원국안녕세요니", false},
+	{"windows-1251", russian, true},
+	{"koi8-r", russian, true},
+	{"windows-1253", "αοιετσνηυρκπλμςάίόέή", true},
+	{"windows-1255", "יוהלאתרבשמנ", true},
+	{"windows-1256", "اليمنرتوبعدةفسه", true},
+	{"windows-874", "านรอกเงมย่้ั", true},
 }
 
 const (
@@ -44,7 +51,7 @@ func guessEncoding(body []byte) string {
 	best, most := fallbackEncoding, minScore
 	for _, l := range languages {
 		text, _ := decodeAs(sample, l.encoding)
-		if score := frequency(text, l.frequent); score > most {
+		if score := frequency(text, l); score > most {
 			best, most = l.encoding, score
 		}
 	}
@@ -67,16 +74,17 @@ func interesting(body []byte) []byte {
 	return sample
 }
 
-// frequency returns the share of frequent characters among those of a text that are not ASCII, or 0 if
-// there are fewer than minGood. Characters that do not fit the encoding, or are next to an ASCII
+// frequency returns the share of a language's frequent characters among those of a text that are not ASCII,
+// or 0 if there are fewer than minGood. Characters that do not fit the encoding, or are next to an ASCII
 // letter, as accented letters are, count against it.
-func frequency(text, frequent string) float64 {
+func frequency(text string, l language) float64 {
 	all, good := 0, 0
-	last := ' '
-	for _, r := range text {
+	runes := append([]rune(text), ' ')
+	before := ' '
+	for i, r := range runes[:len(runes)-1] {
 		switch {
 		case r < utf8.RuneSelf:
-			if isASCIILetter(r) && isLetter(last) {
+			if isASCIILetter(r) && isLetter(before) {
 				good -= 2
 			}
 		case r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Co, r):
@@ -84,14 +92,14 @@ func frequency(text, frequent string) float64 {
 			good -= 4
 		default:
 			all++
-			if strings.ContainsRune(frequent, r) {
+			if strings.ContainsRune(l.frequent, r) && (!l.alphabet || isLetter(before) || isLetter(runes[i+1])) {
 				good++
 			}
-			if isASCIILetter(last) && isLetter(r) {
+			if isASCIILetter(before) && isLetter(r) {
 				good -= 2
 			}
 		}
-		last = r
+		before = r
 	}
 	if good < minGood {
 		return 0
