@@ -211,7 +211,7 @@ func (f *fetcher) tool(ctx context.Context, in toolIn) (*mcp.CallToolResult, err
 		text = "<error>No more content available.</error>"
 	case next > 0:
 		text += fmt.Sprintf("\n\n<error>Content truncated. Call the fetch tool with a start_index of %d to get more content.</error>", next)
-		f.pages.put(key, p, len(p.text))
+		f.pages.put(key, p, p.size())
 	}
 	facts := p.facts
 	facts.NextIndex = next

@@ -31,6 +31,14 @@ type page struct {
 	facts  Facts
 }
 
+// size is how many bytes a page takes in the cache.
+func (p *page) size() int {
+	if p.image != nil {
+		return len(p.text) + len(p.image.Data)
+	}
+	return len(p.text)
+}
+
 // get gets a page, with raw as it is. autonomous says that a model asked for it, which
 // robots.txt may forbid. Errors are for the model.
 func (f *fetcher) get(ctx context.Context, u *url.URL, raw, autonomous bool) (*page, error) {

@@ -75,19 +75,25 @@ func (f *fetcher) simplify(ctx context.Context, asked, at *url.URL, p *page) err
 // shownImages are the types of images that models read.
 var shownImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// presentBinary makes a page of a body that is no text: an image that is not too large is content, of
-// anything else only type and size are shown.
+// presentBinary makes a page of a body that is no text: an image that models read is content, of anything
+// else only type and size are shown, with the reason.
 func (f *fetcher) presentBinary(p *page, kind string, body []byte) {
-	p.text = fmt.Sprintf("[%s, %d bytes", kind, len(body))
+	reason := ""
 	switch {
 	case !slices.Contains(shownImages, kind):
-		p.text += ": not shown, because it is not text]"
+		reason = "it is not text"
 	case len(body) > f.opts.MaxImage:
-		p.text += fmt.Sprintf(": not shown, because it is larger than %d bytes]", f.opts.MaxImage)
+		reason = fmt.Sprintf("it is larger than %d bytes", f.opts.MaxImage)
 	default:
-		p.text += "]"
-		p.image = mcp.Image(body, kind)
+		reason = checkImage(kind, body)
 	}
+	p.text = fmt.Sprintf("[%s, %d bytes", kind, len(body))
+	if reason != "" {
+		p.text += ": not shown, because " + reason + "]"
+		return
+	}
+	p.text += "]"
+	p.image = mcp.Image(body, kind)
 }
 
 // binaryKind returns the type of a body that is not text, by its first bytes, or else as it is

@@ -30,15 +30,20 @@ type Article struct {
 const (
 	shortShare = 10   // the article has less than one part in so many
 	longRest   = 1000 // and so many bytes are left out at least
+	// tiny is the length of the longest article that hidden text replaces, such as "Loading, one moment".
+	tiny = 200
 )
 
-// Markdown makes markdown of the article in an HTML page; of a page without an article it is that of
-// all its text. If a page hides more text than its article has, until its scripts run, the hidden text
-// is part of it. at is where the page is, for its links. maxWork bounds the sum over the nodes of the
-// page of 32 and their depth, and over the lines of its texts of twice the lists and quotes around
-// them: the time that it takes grows with the size of the page and with that alone. A page beyond it,
-// or one that cannot be read, is an error, and so is the end of ctx, which is looked at while the page
-// is read.
+const leftOut = "the page hides text, which is left out; raw gives it"
+
+// Markdown makes markdown of the article in an HTML page; of a page without an article it is that of all
+// its text. If a page hides more text than its article has, until its scripts run, and the article is
+// tiny or within the hidden text, the hidden text is part of it; otherwise a note says that it is left
+// out. A page cannot replace the text that people see by another one for models. at is where the page is,
+// for its links. maxWork bounds the sum over the nodes of the page of 32 and their depth, and over the
+// lines of its texts of twice the lists and quotes around them: the time that it takes grows with the
+// size of the page and with that alone. A page beyond it, or one that cannot be read, is an error, and so
+// is the end of ctx, which is looked at while the page is read.
 func Markdown(ctx context.Context, page string, at *url.URL, maxWork int) (a Article, err error) {
 	defer func() {
 		if recover() != nil { // a page that the packages below cannot read is not the end of the call
@@ -122,8 +127,9 @@ func simplify(steps *servers.Steps, doc *html.Node, at *url.URL) (a Article, len
 	return a, length, err
 }
 
-// revealed is the article of a page whose hidden text is shown, if that is more than twice as long as
-// the article without it.
+// revealed is the article of a page whose hidden text is shown, if that is more than twice as long as the
+// article without it, which must be tiny or part of it. A tiny one that is not part of it is in front of
+// it.
 func revealed(steps *servers.Steps, page []byte, at *url.URL, visible Article, length int) (Article, int, error) {
 	doc, err := parse(steps, page)
 	if err != nil {
@@ -136,8 +142,29 @@ func revealed(steps *servers.Steps, page []byte, at *url.URL, visible Article, l
 	if err != nil || longer <= 2*length {
 		return visible, length, err
 	}
+	if !within(visible.Markdown, a.Markdown) {
+		if length > tiny {
+			visible.Note = leftOut
+			return visible, length, nil
+		}
+		a.Markdown = visible.Markdown + "\n\n" + a.Markdown
+	}
 	a.Note = "the page hides text until its scripts run, and this has the hidden text"
 	return a, longer, nil
+}
+
+// within reports whether each line of a text is one of another text.
+func within(text, other string) bool {
+	lines := make(map[string]bool)
+	for line := range strings.Lines(other) {
+		lines[strings.TrimSpace(line)] = true
+	}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !lines[line] {
+			return false
+		}
+	}
+	return true
 }
 
 // whole makes markdown of all of the text in a page.
