@@ -158,11 +158,18 @@ func (m *mover) failed(err error, part, to place, left error) error {
 // notRemoved is the error about a source of which only n entries were removed. If none was, the copy
 // is taken back.
 func (m *mover) notRemoved(from, to place, n int, err error) error {
-	err = m.d.explain(context.WithoutCancel(m.ctx), "unlink", from.abs, err)
-	if n == 0 && to.dir.root.RemoveAll(to.rel) == nil {
-		return mcp.Errorf("%w; nothing was moved", err)
+	var at *opError
+	if errors.As(err, &at) {
+		err = m.d.explain(context.WithoutCancel(m.ctx), at.op, at.at.abs, at.err)
 	}
-	return mcp.Errorf("%w; all was copied to %s, but some of %s is left: remove it there", err, valid(to.abs), valid(from.abs))
+	switch {
+	case n > 0:
+		return mcp.Errorf("%w; all was copied before. What is left in %s may be newer than the copy in %s or missing from it: compare both before you remove anything",
+			err, valid(from.abs), valid(to.abs))
+	case to.dir.root.RemoveAll(to.rel) != nil:
+		return mcp.Errorf("%w; %s is whole, and an incomplete copy is left in %s: remove that", err, valid(from.abs), valid(to.abs))
+	}
+	return mcp.Errorf("%w; nothing was moved", err)
 }
 
 // copy copies an entry with all below it.
@@ -328,13 +335,13 @@ func (m *mover) remove() (n int, err error) {
 		root := c.dir.root
 		info, err := root.Lstat(c.rel)
 		if err == nil && !info.IsDir() && !same(c.info, info) {
-			err = changed(c.place)
+			return n, changed(c.place)
 		}
 		if err == nil {
 			err = root.Remove(c.rel)
 		}
 		if err != nil {
-			return n, err
+			return n, &opError{"unlink", c.place, err}
 		}
 		n++
 	}
