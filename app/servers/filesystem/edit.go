@@ -20,8 +20,9 @@ type edit struct {
 }
 
 // applyEdits makes the edits one after the other and shows what changed. name is the file
-// in the diff. Lines keep their ends, "\n" or "\r\n".
-func applyEdits(ctx context.Context, data []byte, edits []edit, name string) (changed []byte, shown string, err error) {
+// in the diff. Lines keep their ends, "\n" or "\r\n". Indentation does not make the text longer than most
+// bytes.
+func applyEdits(ctx context.Context, data []byte, edits []edit, name string, most int64) (changed []byte, shown string, err error) {
 	if !utf8.Valid(data) {
 		return nil, "", mcp.Errorf("the file is not text in UTF-8, so an edit would damage it; nothing was changed")
 	}
@@ -31,7 +32,7 @@ func applyEdits(ctx context.Context, data []byte, edits []edit, name string) (ch
 		if err := poll(ctx, 1); err != nil {
 			return nil, "", err
 		}
-		now, err = e.apply(ctx, now)
+		now, err = e.apply(ctx, now, most)
 		if ctx.Err() != nil {
 			return nil, "", context.Cause(ctx)
 		}
@@ -46,11 +47,22 @@ func applyEdits(ctx context.Context, data []byte, edits []edit, name string) (ch
 	if err != nil {
 		return nil, "", err
 	}
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
+	fence := fence(text)
 	return []byte(now), fence + "diff\n" + text + fence + "\n\n", nil
+}
+
+// fence returns backticks that enclose a text: three, or one more than it has in a row.
+func fence(text string) string {
+	longest, run := 2, 0
+	for i := range len(text) {
+		if text[i] != '`' {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return strings.Repeat("`", longest+1)
 }
 
 func unixLines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
@@ -102,12 +114,12 @@ func span(from, to int) string {
 }
 
 // apply makes one edit in a text, whose lines end with "\r\n" or "\n".
-func (e edit) apply(ctx context.Context, text string) (string, error) {
+func (e edit) apply(ctx context.Context, text string, most int64) (string, error) {
 	if e.OldText == "" {
 		return "", mcp.Errorf("oldText is empty: give the text to replace. To insert text, give the lines beside the place as oldText, and the same lines with the new ones as newText; to fill an empty file use write_file")
 	}
 	content := unixLines(text)
-	begin, end, next, err := e.find(ctx, content)
+	begin, end, next, err := e.find(ctx, content, most)
 	if err != nil {
 		return "", err
 	}
@@ -146,15 +158,18 @@ func withEnds(next, text string, begin, end int) string {
 		eol = lineEnd(i)
 	}
 	var out strings.Builder
-	at := begin
+	at, more := begin, true
 	for line := range strings.Lines(next) {
 		bare, ended := strings.CutSuffix(line, "\n")
 		out.WriteString(bare)
 		if !ended {
 			break
 		}
-		if i := strings.IndexByte(text[at:end], '\n'); i >= 0 {
-			eol, at = lineEnd(at+i), at+i+1
+		if more {
+			i := strings.IndexByte(text[at:end], '\n')
+			if more = i >= 0; more {
+				eol, at = lineEnd(at+i), at+i+1
+			}
 		}
 		out.WriteString(eol)
 	}
@@ -163,7 +178,7 @@ func withEnds(next, text string, begin, end int) string {
 
 // find finds what the edit replaces and what comes in its place: the one place that is its old text,
 // else the one place whose lines are it but for space around them, which keep their indentation.
-func (e edit) find(ctx context.Context, content string) (begin, end int, next string, err error) {
+func (e edit) find(ctx context.Context, content string, most int64) (begin, end int, next string, err error) {
 	old, next := unixLines(e.OldText), unixLines(e.NewText)
 	var places []int
 	for at := 0; len(places) <= maxShown; {
@@ -174,7 +189,7 @@ func (e edit) find(ctx context.Context, content string) (begin, end int, next st
 		places, at = append(places, at+i), at+i+1
 	}
 	if len(places) == 0 {
-		return e.findLines(ctx, content, old, next)
+		return e.findLines(ctx, content, old, next, most)
 	}
 	if len(places) > 1 {
 		return 0, 0, "", ambiguous(content, places)
@@ -199,7 +214,7 @@ func ambiguous(content string, places []int) error {
 func lineOf(content string, at int) int { return 1 + strings.Count(content[:at], "\n") }
 
 // findLines finds the one place whose lines differ from those of old in nothing but space around them.
-func (e edit) findLines(ctx context.Context, content, old, next string) (begin, end int, indentedNext string, err error) {
+func (e edit) findLines(ctx context.Context, content, old, next string, most int64) (begin, end int, indentedNext string, err error) {
 	oldLines, nextLines := splitLines(old), splitLines(next)
 	places, err := findLines(ctx, content, oldLines)
 	switch {
@@ -219,8 +234,15 @@ func (e edit) findLines(ctx context.Context, content, old, next string) (begin, 
 		end += len(line) + 1
 	}
 	end-- // the last line keeps its end
-	next = strings.Join(newIndent(here, oldLines, content).lines(nextLines), "\n")
+	nextLines, err = newIndent(here, oldLines, content).lines(ctx, nextLines, int64(len(content)-(end-begin)), most)
+	if err != nil {
+		return 0, 0, "", err
+	}
+	next = strings.Join(nextLines, "\n")
+	atEnd := end == len(content) && strings.HasSuffix(content, "\n") // the last one is what is after the last line end
 	switch oldEnds, nextEnds := strings.HasSuffix(old, "\n"), strings.HasSuffix(e.NewText, "\n"); {
+	case oldEnds && nextEnds && atEnd && next != "" && !strings.HasSuffix(next, "\n"):
+		next += "\n"
 	case oldEnds && !nextEnds && end < len(content):
 		end++
 	case !oldEnds && nextEnds:

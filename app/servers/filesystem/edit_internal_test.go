@@ -2,6 +2,7 @@ package filesystem
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -27,7 +28,7 @@ func FuzzEdit(f *testing.F) {
 	f.Add("a\r\n  b\nc", "b\n", "x\r\ny\n")
 	f.Add("\tif x {\n\t}\n", "if x {\n}", "  if y {\n\tz\n}\n")
 	f.Fuzz(func(t *testing.T, text, old, next string) {
-		changed, err := edit{old, next}.apply(t.Context(), text)
+		changed, err := edit{old, next}.apply(t.Context(), text, 8<<20)
 		if err != nil {
 			if strings.TrimSpace(err.Error()) == "" {
 				t.Error("an error without words")
@@ -44,6 +45,18 @@ func FuzzEdit(f *testing.F) {
 			t.Errorf("%q, want %q", changed, want)
 		}
 	})
+}
+
+// Long lines are compared with the context looked at in between.
+func TestNearestPolls(t *testing.T) {
+	lines := slices.Repeat([]string{strings.Repeat("x", 5_000)}, 500)
+	ctx := &meddler{t.Context(), 0, func() {}}
+	if _, err := nearest(ctx, lines, []string{"y"}); err != nil {
+		t.Fatal(err)
+	}
+	if looks := -ctx.left; looks < 20 {
+		t.Errorf("it looks at its context %d times", looks)
+	}
 }
 
 // patch applies a diff.

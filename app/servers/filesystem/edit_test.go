@@ -36,6 +36,11 @@ func TestEditEnds(t *testing.T) {
 		{"a\r\nb\r\nc", "b\n", "", "a\r\nc"},
 		{"a\r\nb\r\n", "b\n", "b", "a\r\nb"},
 		{"a\r\n\tb\r\nc\r\n", "  b\n", "", "a\r\nc\r\n"},
+		{"a\nb\n", "b\n\n", "c\n", "a\nc\n"},
+		{"a\r\nb\r\n", "b\n\n", "c\nd\n", "a\r\nc\r\nd\r\n"},
+		{"a\nb\n", "b\n\n", "c\n\n", "a\nc\n"},
+		{"a\nb\n", "b\n\n", "", "a\n"},
+		{"a\nb", "b \n", "c\n", "a\nc"},
 		{"a\rb\r", "a\rb", "x\ry", "x\ry\r"},
 	} {
 		put(t, f.path("ends"), test.before)
@@ -50,6 +55,7 @@ func TestEditEnds(t *testing.T) {
 // spaces as it has them (modelcontextprotocol/servers#4823).
 func TestEditIndentation(t *testing.T) {
 	f := start(t, nil, nil)
+	const nbsp = "\u00a0"
 	for name, test := range map[string]struct{ before, old, next, after string }{
 		"none given":        {"if x {\n    a()\n    b()\n}\n", "a()\nb()\n", "a()\nc()\nb()\nd()\n", "if x {\n    a()\n    c()\n    b()\n    d()\n}\n"},
 		"none given, tabs":  {"if x {\n\t\ta()\n\t\tb()\n}\n", "a()\nb()", "a()\nc()\nb()", "if x {\n\t\ta()\n\t\tc()\n\t\tb()\n}\n"},
@@ -58,7 +64,15 @@ func TestEditIndentation(t *testing.T) {
 		"tabs for spaces":   {"f:\n    if x:\n        a()\n", "\tif x:\n\t\ta()", "\tif x:\n\t\ta()\n\t\tif y:\n\t\t\tb()", "f:\n    if x:\n        a()\n        if y:\n            b()\n"},
 		"two for four":      {"f:\n    if x:\n        a()\n", "  if x:\n    a()", "  if x:\n    a()\n    if y:\n      b()", "f:\n    if x:\n        a()\n        if y:\n            b()\n"},
 		"wrapped":           {"f {\n\ta()\n}\n", "a() ", "if x {\n    a()\n}", "f {\n\tif x {\n\t\ta()\n\t}\n}\n"},
-		"less in the new":   {"f:\n\t\ta()\n", "    a()", "b()\nc()", "f:\n\t\tb()\n\t\tc()\n"},
+		"none in the new":   {"f:\n\t\ta()\n", "    a()", "b()\nc()", "f:\n\t\tb()\n\t\tc()\n"},
+		"none, as it is":    {"f:\n    a()\n", "    a() ", "b()\nc()", "f:\nb()\nc()\n"},
+		"less in the new":   {"def f():\n\tif x:\n\t\treturn x\n", "        return x\n", "    return x\n", "def f():\n\tif x:\n\treturn x\n"},
+		"less, two for one": {"f {\n\tg {\n\t\ta()\n\t}\n}\n", "    a()", "  a()", "f {\n\tg {\n\ta()\n\t}\n}\n"},
+		"more, two for one": {"f {\n\tg {\n\t\ta()\n\t}\n}\n", "    a()", "      a()", "f {\n\tg {\n\t\t\ta()\n\t}\n}\n"},
+		"less, two levels":  {"f:\n    g:\n      h:\n\n        a()\n", "\t\ta()", "\ta()", "f:\n    g:\n      h:\n\n      a()\n"},
+		"deep snippet":      {"f {\n\tg {\n\t\ta()\n\t}\n}\n", "        a()", "        if y {\n            a()\n        }", "f {\n\tg {\n\t\tif y {\n\t\t\ta()\n\t\t}\n\t}\n}\n"},
+		"whole characters":  {"a\n    b\na\n    b\n" + nbsp + nbsp + nbsp + nbsp + nbsp + "x\n", "      x", "      x\n   y", "a\n    b\na\n    b\n" + nbsp + nbsp + nbsp + nbsp + nbsp + "x\n" + nbsp + nbsp + "y\n"},
+		"a very wide step":  {"x\n" + strings.Repeat(" ", 20_000) + "y\n", "x \n", "x\n  a\n" + strings.Repeat(" ", 2_000) + "b\n", "x\n    a\n" + strings.Repeat(" ", 4_000) + "b\n" + strings.Repeat(" ", 20_000) + "y\n"},
 		"first line bare":   {"f:\n    a()\n    b()\n", "a()\n    b() ", "a()\n    b()\n    c()", "f:\n    a()\n    b()\n    c()\n"},
 		"out of the block":  {"f:\n\ta()\n", "    a()\n", "    a()\n\ng:\n    b()\n", "f:\n\ta()\n\ng:\n\tb()\n"},
 		"blank lines":       {"f:\n    a()\n\n    b()\n", "a()\n\nb()", "a()\n\n\nc()", "f:\n    a()\n\n\n    c()\n"},
@@ -68,7 +82,7 @@ func TestEditIndentation(t *testing.T) {
 		put(t, f.path("code"), test.before)
 		text, failed := call(t.Context(), t, f.client, "edit_file", args{"path": "code", "edits": edits(test.old, test.next)})
 		if got := get(t, f.path("code")); failed || got != test.after {
-			t.Errorf("%s: %q, want %q (%s)", name, got, test.after, text)
+			t.Errorf("%s: %.1000q, want %.1000q (%.1000s)", name, got, test.after, text)
 		}
 	}
 }
@@ -105,6 +119,8 @@ func TestEditRefused(t *testing.T) {
 		"case":          {"Hello World\n", edits("hello world", ""), []string{"upper and lower case"}},
 		"two ways":      {"Hello  World\n", edits("hello world", ""), []string{"only in white space, letter case"}},
 		"past the end":  {"one\ntwo", edits("one\ntwo\nthree\nfour", ""), []string{"nearest lines are 1 to 2", "The file ends there, and oldText has 2 more lines"}},
+		"past its end":  {"one\ntwo\n", edits("one\ntwo\nthree\nfour", ""), []string{"nearest lines are 1 to 2:\n1: one\n2: two\n", "The file ends there, and oldText has 2 more lines"}},
+		"a long line":   {strings.Repeat("x", 5_000) + "y\nz\n", edits(strings.Repeat("x", 5_000)+"z", ""), []string{"nearest lines are 1 to 1:\n1: xxx", "Line 1 differs"}},
 		"long":          {strings.Repeat("x", 5_000) + "y\n", edits(strings.Repeat("x", 5_000), "", strings.Repeat("x", 9_000), ""), []string{"..."}},
 	} {
 		put(t, f.path("file"), test.file)
@@ -186,6 +202,29 @@ func TestEditHostile(t *testing.T) {
 		most = append(most, args{"oldText": "one", "newText": "one"})
 	}
 	f.refused("edit_file", args{"path": "a.txt", "edits": most}, "edits", "1000")
+}
+
+// Edits whose time or memory would grow with the product of two texts end.
+func TestEditProducts(t *testing.T) {
+	f := start(t, nil, nil)
+	long, many := strings.Repeat("x", 1<<20), strings.Repeat("y\n", 1<<20)
+	spaces := strings.Repeat(" ", 1<<20)
+	for name, test := range map[string]struct{ file, old, next, refusal string }{
+		"a fence":            {strings.Repeat("`", 1<<20) + "\na\n", "a", "b", ""},
+		"line ends":          {"a\r\n" + long + "b\n", "a\n" + long, many[:1<<20], ""},
+		"the nearest line":   {many, long, "", "Could not find"},
+		"deep, not as it is": {spaces + "a\n", " a ", " b\n" + strings.Repeat(" b\n", 100), "8.00 MB"},
+		"many indentations":  {strings.Repeat(" y\n", 1<<19) + "z\n", strings.Repeat("y\n", 1<<19) + "z ", strings.Repeat(" x\n", 1<<19), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			put(t, f.path("file"), test.file)
+			in := args{"path": "file", "edits": edits(test.old, test.next), "dryRun": true}
+			text, failed := call(t.Context(), t, f.client, "edit_file", in)
+			if failed != (test.refusal != "") || !strings.Contains(text, test.refusal) {
+				t.Errorf("%.300s (failed: %t), want %q", text, failed, test.refusal)
+			}
+		})
+	}
 }
 
 // The diff of an edit: its lines, and how it shows a file without an end of its last line.

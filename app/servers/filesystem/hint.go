@@ -17,7 +17,7 @@ const maxQuoted = 400
 // notFound is the error about an edit whose old text is nowhere: it shows the lines that are most
 // like it, and how they differ.
 func (e edit) notFound(ctx context.Context, content string, old []string) error {
-	lines := strings.Split(content, "\n")
+	lines := splitLines(content)
 	at, err := nearest(ctx, lines, old)
 	if err != nil {
 		return err
@@ -36,25 +36,27 @@ func nearest(ctx context.Context, lines, old []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	first := 0
-	for first < len(old)-1 && alike(old[first]) == "" {
-		first++
+	first, wanted := 0, ""
+	for i, line := range old {
+		if wanted = likeness(line); wanted != "" {
+			first = i
+			break
+		}
 	}
 	votes := make(map[int]int)
-	best, like, most := -1, -1, len(alike(old[first]))/2
+	best, like, most := -1, -1, len(wanted)/2
+	var cost meter
 	for i, line := range lines {
-		if i%maxSteps == 0 {
-			if err := poll(ctx, maxSteps); err != nil {
-				return 0, err
-			}
+		if err := cost.add(ctx, lineCost(line)); err != nil {
+			return 0, err
 		}
-		key := alike(line)
+		key := likeness(line)
 		if j, found := of[key]; found && i >= j {
 			if votes[i-j]++; best < 0 || votes[i-j] > votes[best] {
 				best = i - j
 			}
 		}
-		if n := common(key, alike(old[first])); n > most {
+		if n := common(key, wanted); n > most {
 			like, most = max(0, i-first), n
 		}
 	}
@@ -64,16 +66,24 @@ func nearest(ctx context.Context, lines, old []string) (int, error) {
 	return best, nil
 }
 
+// maxLikeness is the most bytes of a line that are compared to find the nearest one.
+const maxLikeness = 4 << 10
+
+// likeness returns the same for lines whose beginnings differ only in the known ways.
+func likeness(line string) string { return alike(line[:min(len(line), maxLikeness)]) }
+
+// lineCost is how many steps it is to compare the likeness of a line.
+func lineCost(line string) int { return 1 + min(len(line), maxLikeness)/32 }
+
 // places returns the first of the lines that is like each key.
 func places(ctx context.Context, lines []string) (map[string]int, error) {
 	of := make(map[string]int, len(lines))
+	var cost meter
 	for i, line := range lines {
-		if i%maxSteps == 0 {
-			if err := poll(ctx, maxSteps); err != nil {
-				return nil, err
-			}
+		if err := cost.add(ctx, lineCost(line)); err != nil {
+			return nil, err
 		}
-		key := alike(line)
+		key := likeness(line)
 		if _, known := of[key]; !known && key != "" {
 			of[key] = i
 		}

@@ -37,6 +37,18 @@ func ended(ctx context.Context) error {
 // maxSteps is the most steps of little cost between two polls.
 const maxSteps = 1_000
 
+// A meter counts steps of different cost and polls when they are maxSteps.
+type meter int
+
+// add counts n steps.
+func (m *meter) add(ctx context.Context, n int) error {
+	if *m += meter(n); *m < maxSteps {
+		return nil
+	}
+	*m = 0
+	return poll(ctx, maxSteps)
+}
+
 // textOut is the structured result of the tools, which is their text again.
 type textOut struct {
 	Content string `json:"content"`

@@ -144,7 +144,7 @@ func (s *service) edit(ctx context.Context, d *directories, in editIn) (string, 
 	if err != nil {
 		return "", err
 	}
-	changed, shown, err := applyEdits(ctx, data, in.Edits, valid(p.abs))
+	changed, shown, err := applyEdits(ctx, data, in.Edits, valid(p.abs), s.opts.MaxRead)
 	if err != nil || in.DryRun {
 		return shown, err
 	}
