@@ -59,7 +59,7 @@ type service struct {
 	sayGiven func() // logs once that roots are not used
 	watch    *watcher
 	rename   func(from, to place) error // the one of the system, but for tests
-	writes   sync.Mutex                 // one change at a time, so that none of two edits is lost
+	writes   chan struct{}              // holds one during a change, so that none of two edits is lost
 
 	notedMu sync.Mutex
 	noted   map[string]fileState // by URI, of files whose watch has not begun
@@ -71,7 +71,7 @@ type service struct {
 // can use the server. What is returned beside it closes the directories
 // and ends the watching of files; close it after the server was shut down.
 func New(version string, directories []string, o *Options) (*server.Server, io.Closer, error) {
-	s := &service{rename: rename}
+	s := &service{rename: rename, writes: make(chan struct{}, 1)}
 	if o != nil {
 		s.opts = *o
 	}

@@ -45,8 +45,10 @@ func (s *service) move(ctx context.Context, d *directories, in moveIn) (string, 
 	if err := s.confirm(ctx, fmt.Sprintf("Move %s to %s?", from.abs, to.abs)); err != nil {
 		return "", err
 	}
-	s.writes.Lock()
-	defer s.writes.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return "", err
+	}
+	defer s.unlock()
 	err = s.rename(from, to)
 	if errors.Is(err, syscall.EXDEV) {
 		err = s.moveAcross(ctx, d, from, to)
@@ -101,7 +103,9 @@ func (s *service) moveAcross(ctx context.Context, d *directories, from, to place
 	err := m.copy(from, part)
 	if err == nil {
 		syncDir(part)
-		err = s.rename(part, to)
+		if err = ended(ctx); err == nil {
+			err = s.rename(part, to)
+		}
 	}
 	if err != nil {
 		left := part.dir.root.RemoveAll(part.rel)

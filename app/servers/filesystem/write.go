@@ -62,6 +62,22 @@ func (s *service) confirm(ctx context.Context, question string) error {
 	return servers.Confirm(ctx, question)
 }
 
+// lock waits until no other call changes something, or ctx ends.
+func (s *service) lock(ctx context.Context) error {
+	select {
+	case s.writes <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := poll(ctx, 1); err != nil { // select takes either
+		s.unlock()
+		return err
+	}
+	return nil
+}
+
+func (s *service) unlock() { <-s.writes }
+
 func (s *service) write(ctx context.Context, d *directories, in writeIn) (string, error) {
 	p, exists, err := d.locate(ctx, in.Path)
 	if err != nil {
@@ -72,9 +88,11 @@ func (s *service) write(ctx context.Context, d *directories, in writeIn) (string
 			return "", err
 		}
 	}
-	s.writes.Lock()
-	defer s.writes.Unlock()
-	if err := p.replace([]byte(in.Content), nil); err != nil {
+	if err := s.lock(ctx); err != nil {
+		return "", err
+	}
+	defer s.unlock()
+	if err := p.replace([]byte(in.Content), func() error { return ended(ctx) }); err != nil {
 		return "", d.notWritten(ctx, p, err)
 	}
 	return "Successfully wrote to " + in.Path, nil
@@ -83,8 +101,8 @@ func (s *service) write(ctx context.Context, d *directories, in writeIn) (string
 // replace writes a file beside the one that is there, if any, and puts it in its place, so
 // that readers see the one or the other, and so does a machine that failed. Other names of
 // the old file (hard links) keep what it held. The permissions stay,
-// and the owner where the system allows it. An error of check, which is called last and may be
-// nil, leaves the old file there.
+// and the owner where the system allows it. An error of check, which is called last,
+// leaves the old file there.
 func (p place) replace(data []byte, check func() error) (err error) {
 	old, err := p.dir.root.Lstat(p.rel)
 	switch {
@@ -119,7 +137,7 @@ func (p place) replace(data []byte, check func() error) (err error) {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err == nil && check != nil {
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = check()
 	}
 	if err != nil {
@@ -138,8 +156,10 @@ func (s *service) edit(ctx context.Context, d *directories, in editIn) (string, 
 			return "", err
 		}
 	}
-	s.writes.Lock()
-	defer s.writes.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return "", err
+	}
+	defer s.unlock()
 	data, err := d.readFile(ctx, p.abs, s.opts.MaxRead)
 	if err != nil {
 		return "", err
@@ -153,7 +173,7 @@ func (s *service) edit(ctx context.Context, d *directories, in editIn) (string, 
 		if err == nil && !bytes.Equal(now, data) {
 			err = mcp.Errorf("another program has changed %s meanwhile: read it again", valid(p.abs))
 		}
-		return err
+		return err // d.readFile looks at ctx
 	})
 	if err != nil {
 		return "", d.notWritten(ctx, p, err)
