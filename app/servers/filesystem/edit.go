@@ -11,7 +11,7 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// maxShown is the most places that an error about an edit lists.
+// maxShown is the most places or names that an error lists.
 const maxShown = 10
 
 type edit struct {

@@ -206,7 +206,7 @@ func TestMove(t *testing.T) {
 	dir, other := folders(t)
 	f := &fixture{t: t, dir: dir, client: mcptest.Client(t, serve(t, nil, dir, other))}
 	f.refused("move_file", args{"source": "a.txt", "destination": filepath.Join(other, "secret")}, "Destination already exists")
-	f.refused("move_file", args{"source": dir, "destination": filepath.Join(other, "x")}, "allowed directory itself")
+	f.refused("move_file", args{"source": dir, "destination": filepath.Join(other, "x")}, "is an allowed directory")
 	put(t, f.path("d/e"), "e")
 	f.refused("move_file", args{"source": "d", "destination": "d/f"}, "EINVAL")
 	f.refused("move_file", args{"source": "none", "destination": "x"}, "ENOENT: no such file or directory, rename '")

@@ -30,15 +30,15 @@ func (s *service) move(ctx context.Context, d *directories, in moveIn) (string, 
 	if err != nil {
 		return "", err
 	}
-	to, exists, err := d.locateEntry(ctx, in.Destination)
+	to, exists, err := d.locateNewEntry(ctx, in.Destination)
 	if err != nil {
 		return "", err
 	}
 	switch {
 	case exists:
 		return "", mcp.Errorf("Destination already exists: %s", valid(to.abs))
-	case from.rel == ".":
-		return "", mcp.Errorf("%s is an allowed directory itself, which cannot be moved", valid(from.abs))
+	case d.allowedIn(from) != nil:
+		return "", mcp.Errorf("%s is an allowed directory or has one in it, %s, which cannot be moved", valid(from.abs), valid(d.allowedIn(from).name))
 	case strings.HasPrefix(to.abs, from.abs+string(filepath.Separator)):
 		return "", d.explain(ctx, "rename", from.abs, syscall.EINVAL)
 	}
@@ -62,6 +62,16 @@ func (s *service) move(ctx context.Context, d *directories, in moveIn) (string, 
 		return "", d.explain(ctx, "rename", from.abs, err)
 	}
 	return "Successfully moved " + in.Source + " to " + in.Destination, nil
+}
+
+// allowedIn returns a directory that may be used and is at or below a place, or nil.
+func (d *directories) allowedIn(p place) *directory {
+	for _, dir := range d.list {
+		if _, in := within(p.abs, dir.real); in {
+			return dir
+		}
+	}
+	return nil
 }
 
 // parentExists reports whether the directory of a place exists.

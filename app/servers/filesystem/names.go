@@ -77,13 +77,21 @@ func (d *directories) sameName(ctx context.Context, p place) (string, error) {
 		return "", nil
 	}
 	folder := place{dir: p.dir, rel: filepath.Dir(p.rel), abs: filepath.Dir(p.abs)}
-	list, _, err := folder.entries(ctx, d.maxVisited)
+	list, more, err := folder.entries(ctx, d.maxVisited)
 	if err != nil {
 		return "", poll(ctx, 1) // the name itself does not exist, in any case
 	}
+	if more {
+		return "", mcp.Errorf("ENOENT: %s does not exist; its directory has more than %d entries, so other forms of the name are not looked for: give the name exactly",
+			strconv.QuoteToASCII(name), d.maxVisited)
+	}
 	wanted := plainName(name)
 	var found []string
+	var cost meter
 	for _, e := range list {
+		if err := cost.add(ctx, 1); err != nil {
+			return "", err
+		}
 		if plainName(e.name) == wanted {
 			found = append(found, e.name)
 		}
@@ -95,8 +103,11 @@ func (d *directories) sameName(ctx context.Context, p place) (string, error) {
 		return found[0], nil
 	}
 	var shown []string
-	for _, name := range found {
+	for _, name := range found[:min(len(found), maxShown)] {
 		shown = append(shown, strconv.QuoteToASCII(name))
+	}
+	if rest := len(found) - len(shown); rest > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more", rest))
 	}
 	return "", mcp.Errorf("%s does not exist, and several names differ from it only in the Unicode form of letters or in the kind of spaces: %s; give one of them exactly",
 		strconv.QuoteToASCII(name), strings.Join(shown, ", "))

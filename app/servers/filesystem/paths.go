@@ -134,20 +134,31 @@ func samePath(a, b string) bool {
 // because os.Root takes no absolute link and none from one of the directories to another.
 // What it finds is opened through os.Root, so nothing depends on links staying as they are.
 func (d *directories) locate(ctx context.Context, path string) (p place, exists bool, err error) {
-	return d.follow(ctx, path, false)
+	return d.follow(ctx, path, walk{})
+}
+
+// locateNew is locate for what a call makes: if the last element of the path does not exist, no other
+// form of its name is looked for.
+func (d *directories) locateNew(ctx context.Context, path string) (p place, exists bool, err error) {
+	return d.follow(ctx, path, walk{exact: true})
 }
 
 // locateEntry is locate for an entry itself: if the last element of the path is a link, it is not
 // followed.
 func (d *directories) locateEntry(ctx context.Context, path string) (p place, exists bool, err error) {
-	return d.follow(ctx, path, true)
+	return d.follow(ctx, path, walk{entry: true})
 }
 
-func (d *directories) follow(ctx context.Context, path string, entry bool) (p place, exists bool, err error) {
+// locateNewEntry is locateNew for an entry itself.
+func (d *directories) locateNewEntry(ctx context.Context, path string) (p place, exists bool, err error) {
+	return d.follow(ctx, path, walk{entry: true, exact: true})
+}
+
+func (d *directories) follow(ctx context.Context, path string, walk walk) (p place, exists bool, err error) {
 	if p, err = d.place(path); err != nil {
 		return place{}, false, err
 	}
-	walk := walk{d: d, at: p.dir.real, pending: elements(p.rel), entry: entry}
+	walk.d, walk.at, walk.pending = d, p.dir.real, elements(p.rel)
 	walk.own = len(walk.pending)
 	missing, err := walk.run(ctx)
 	if err != nil {
@@ -178,6 +189,7 @@ type walk struct {
 	own     int      // how many of them are from the path itself, not from a link
 	links   int
 	entry   bool           // the last element is not followed
+	exact   bool           // the last element has no other form
 	last    *danglingError // the last link that was followed
 }
 
@@ -207,6 +219,8 @@ func (w *walk) run(ctx context.Context) (missing []string, err error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && len(w.pending) > w.own:
 			return nil, w.last
+		case errors.Is(err, fs.ErrNotExist) && w.exact && len(w.pending) == 1:
+			return w.pending, nil
 		case errors.Is(err, fs.ErrNotExist):
 			other, err := w.d.sameName(ctx, p)
 			if other == "" || other == name || err != nil {

@@ -157,10 +157,14 @@ func (s *service) tail(ctx context.Context, f io.ReaderAt, size int64, lines int
 		n := min(chunk, at)
 		at -= n
 		part := make([]byte, n)
-		if _, err := f.ReadAt(part, at); err != nil && !errors.Is(err, io.EOF) {
+		got, err := f.ReadAt(part, at)
+		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
-		end := len(part)
+		if part = part[:got]; got == 0 { // the file became shorter
+			continue
+		}
+		end := got
 		if len(parts) == 0 && part[end-1] == '\n' {
 			end-- // it ends the last line, and begins none
 		}

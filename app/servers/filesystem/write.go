@@ -79,7 +79,7 @@ func (s *service) lock(ctx context.Context) error {
 func (s *service) unlock() { <-s.writes }
 
 func (s *service) write(ctx context.Context, d *directories, in writeIn) (string, error) {
-	p, exists, err := d.locate(ctx, in.Path)
+	p, exists, err := d.locateNew(ctx, in.Path)
 	if err != nil {
 		return "", err
 	}
@@ -182,7 +182,7 @@ func (s *service) edit(ctx context.Context, d *directories, in editIn) (string, 
 }
 
 func (s *service) makeDirectory(ctx context.Context, d *directories, in makeIn) (string, error) {
-	p, exists, err := d.locate(ctx, in.Path)
+	p, exists, err := d.locateNew(ctx, in.Path)
 	if err != nil {
 		return "", err
 	}
