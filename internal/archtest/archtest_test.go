@@ -294,7 +294,6 @@ require (
 	github.com/charmbracelet/x/ansi v0.11.8
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/fsnotify/fsnotify v1.9.0
-	github.com/go-git/go-billy/v5 v5.9.2
 	github.com/go-git/go-git/v5 v5.19.3
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/parley-mcp/parley v0.0.0
@@ -344,7 +343,7 @@ require (
 		"0067-x-sys":           "golang.org/x/sys",
 		"0008-x-term":          "golang.org/x/term",
 		"0009-testscript":      "github.com/rogpeppe/go-internal",
-		"0084-go-git":          "github.com/go-git/go-billy/v5 github.com/go-git/go-git/v5",
+		"0084-go-git":          "github.com/go-git/go-git/v5",
 		"0078-hdrhistogram":    "github.com/HdrHistogram/hdrhistogram-go",
 		"0080-fsnotify":        "github.com/fsnotify/fsnotify",
 		"0081-html":            "codeberg.org/readeck/go-readability/v2 github.com/JohannesKaufmann/html-to-markdown/v2",

@@ -190,7 +190,6 @@ var dependencies = map[string]map[string]string{
 	},
 	"./app": {
 		"github.com/spf13/cobra":                          "docs/decisions/0007-cobra.md",
-		"github.com/go-git/go-billy/v5":                   "docs/decisions/0084-go-git.md",
 		"github.com/go-git/go-git/v5":                     "docs/decisions/0084-go-git.md",
 		"github.com/HdrHistogram/hdrhistogram-go":         "docs/decisions/0078-hdrhistogram.md",
 		"charm.land/bubbles/v2":                           "docs/decisions/0073-terminal-screen.md",

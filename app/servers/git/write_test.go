@@ -214,11 +214,41 @@ func TestCheckoutKeeps(t *testing.T) {
 			put(t, filepath.Join(dir, ".git", "info", "exclude"), "folder\n")
 			put(t, filepath.Join(dir, "folder"), "mine\n")
 		},
-		"empty folder": func(dir string) { mkdir(t, filepath.Join(dir, "file")) },
+		"empty folder":  func(dir string) { mkdir(t, filepath.Join(dir, "file")) },
+		"empty folders": func(dir string) { mkdir(t, filepath.Join(dir, "file", "a", "b")) },
+		"folder for a changed file": func(dir string) {
+			drop(t, filepath.Join(dir, "changed"))
+			put(t, filepath.Join(dir, "changed", "mine"), "mine\n")
+		},
+		"empty folder for a changed file": func(dir string) {
+			drop(t, filepath.Join(dir, "changed"))
+			mkdir(t, filepath.Join(dir, "changed"))
+		},
+		"folder for a removed file": func(dir string) {
+			drop(t, filepath.Join(dir, "removed"))
+			put(t, filepath.Join(dir, "removed", "mine"), "mine\n")
+		},
+		"file for a changed folder": func(dir string) {
+			drop(t, filepath.Join(dir, "in"))
+			put(t, filepath.Join(dir, "in"), "mine\n")
+		},
+		"changed and removed files are gone": func(dir string) {
+			drop(t, filepath.Join(dir, "changed"))
+			drop(t, filepath.Join(dir, "removed"))
+			drop(t, filepath.Join(dir, "in"))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := simple(t)
+			for _, name := range []string{"changed", "removed", "in/changed"} {
+				put(t, filepath.Join(dir, name), "ours\n")
+			}
+			gitIn(t, dir, "add", ".")
+			gitIn(t, dir, "commit", "-q", "-m", "ours")
 			gitIn(t, dir, "checkout", "-q", "-b", "both")
+			drop(t, filepath.Join(dir, "removed"))
+			put(t, filepath.Join(dir, "changed"), "theirs\n")
+			put(t, filepath.Join(dir, "in", "changed"), "theirs\n")
 			put(t, filepath.Join(dir, "file"), "theirs\n")
 			put(t, filepath.Join(dir, "folder", "config"), "theirs\n")
 			gitIn(t, dir, "add", ".")
@@ -272,6 +302,13 @@ func link(t testing.TB, to, at string) {
 	t.Helper()
 	if err := os.Symlink(to, at); err != nil {
 		t.Skip(err)
+	}
+}
+
+func drop(t testing.TB, path string) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
+	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/parley-mcp/parley/app/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
@@ -37,10 +38,12 @@ func (r *Repository) CreateBranch(name, base string, now time.Time) (from string
 		from = cmp.Or(branch.Short(), "HEAD")
 	}
 	ref := plumbing.NewBranchReferenceName(name)
-	if _, err := r.refs.Ref(ref); err == nil {
+	if _, err := r.reference(ref); err == nil {
 		return "", mcp.Errorf("a branch named '%s' already exists", name)
+	} else if !errors.Is(err, plumbing.ErrReferenceNotFound) {
+		return "", err
 	}
-	refs, err := r.references()
+	refs, _, err := r.references()
 	if err != nil {
 		return "", err
 	}
@@ -72,14 +75,8 @@ func (r *Repository) Checkout(rev string, now time.Time) (name, at string, err e
 	if r.conf.Is("core.sparsecheckout", false) || slices.ContainsFunc(w.idx.Entries, skips) {
 		return "", "", repo.Unsupported("a checkout in a sparse working tree")
 	}
-	target, err := r.Find(rev)
+	branch, target, err := r.target(rev)
 	if err != nil {
-		return "", "", err
-	}
-	branch := plumbing.NewBranchReferenceName(rev)
-	if _, err := r.reference(branch); errors.Is(err, plumbing.ErrReferenceNotFound) {
-		branch = ""
-	} else if err != nil {
 		return "", "", err
 	}
 	oldBranch, oldHead, err := r.head()
@@ -113,7 +110,26 @@ func (r *Repository) Checkout(rev string, now time.Time) (name, at string, err e
 	if err := s.carryOut(); err != nil {
 		return "", "", err
 	}
-	return branch.Short(), r.shorten(target.Hash), r.moveHead(head, oldBranch, oldHead, branch, target.Hash, rev, now)
+	if err := r.moveHead(head, oldBranch, oldHead, branch, target.Hash, rev, now); err != nil {
+		return "", "", err
+	}
+	return branch.Short(), r.shorten(target.Hash), r.endMerge()
+}
+
+// target returns the commit that rev names for a checkout, and its branch, which takes precedence over a tag
+// of the same name. The branch is "" if rev names none.
+func (r *Repository) target(rev string) (plumbing.ReferenceName, *object.Commit, error) {
+	branch := plumbing.NewBranchReferenceName(rev)
+	at, err := r.reference(branch)
+	if errors.Is(err, plumbing.ErrReferenceNotFound) {
+		c, err := r.Find(rev)
+		return "", c, err
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	c, err := r.peel(rev, at)
+	return branch, c, err
 }
 
 // A switcher changes the working tree and the index from one tree to another.
@@ -156,6 +172,9 @@ func (s *switcher) plan(from, to plumbing.Hash) error {
 			if err := repo.CheckLink(c.to.path); err != nil {
 				return err
 			}
+		}
+		if _, err := c.to.read(); err != nil { // a file that is too large or damaged must not end a checkout halfway
+			return mcp.Errorf("%q cannot be checked out: %w", c.to.path, err)
 		}
 	}
 	return nil
@@ -209,7 +228,7 @@ func (s *switcher) decide(name string, old, now *file) error {
 	if err != nil {
 		return err
 	}
-	if here != nil && here.file != *old {
+	if here == nil && s.replaced(name) || here != nil && here.file != *old {
 		s.lost = append(s.lost, name)
 		return nil
 	}
@@ -254,6 +273,12 @@ func (s *switcher) arrive(name string, now *file) error {
 	}
 	s.write = append(s.write, &change{to: s.stored(name, now)})
 	return nil
+}
+
+// replaced reports whether a folder took the place of a file, or a file or link that of a folder above it.
+func (s *switcher) replaced(name string) bool {
+	_, err := s.tree.Lstat(name)
+	return err == nil || s.fileAbove(name) != ""
 }
 
 // fileAbove is the path above name that is no folder, or "".
@@ -372,19 +397,19 @@ func (s *switcher) put(to *side) (*index.Entry, error) {
 	if to.mode == filemode.Submodule {
 		return e, makeFolder(dir, base)
 	}
+	text, err := to.read() // before the file that is there is removed
+	if err != nil {
+		return nil, err
+	}
 	if info, err := dir.Lstat(base); err == nil {
-		if info.IsDir() { // only empty folders are left in it, plan saw to that
-			err = dir.RemoveAll(base)
+		if info.IsDir() {
+			err = removeEmpty(dir, base)
 		} else {
 			err = dir.Remove(base)
 		}
 		if err != nil {
 			return nil, err
 		}
-	}
-	text, err := to.read()
-	if err != nil {
-		return nil, err
 	}
 	if err := s.create(dir, to, text); err != nil {
 		return nil, err
@@ -484,19 +509,4 @@ func (r *Repository) reflog(dir *os.Root, name string, old, now plumbing.Hash, w
 	user, email := repo.Identity("committer", r.conf, r.own)
 	_, err = fmt.Fprintf(f, "%s %s %s <%s> %d %s\t%s\n", old, now, user, email, when.Unix(), when.Format("-0700"), why)
 	return errors.Join(err, f.Close())
-}
-
-// Refs lists what can be named as a revision, for completion.
-func (r *Repository) Refs() ([]string, error) {
-	refs, err := r.references()
-	if err != nil {
-		return nil, err
-	}
-	names := []string{"HEAD"}
-	for _, ref := range refs {
-		if n := ref.Name(); n.IsBranch() || n.IsTag() || n.IsRemote() && !strings.HasSuffix(string(n), "/HEAD") {
-			names = append(names, n.Short())
-		}
-	}
-	return slices.Compact(names), nil
 }

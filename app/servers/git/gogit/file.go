@@ -1,16 +1,14 @@
 package gogit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"strings"
-
-	"github.com/go-git/go-billy/v5"
 
 	"github.com/parley-mcp/parley/app/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
@@ -109,6 +107,21 @@ func remove(tree *os.Root, name string) error {
 	return errors.Join(dir.Remove(path.Base(name)), dir.Close())
 }
 
+// removeEmpty removes a folder in which there is nothing but empty folders.
+func removeEmpty(dir *os.Root, name string) error {
+	child, err := openChild(dir, name)
+	if err != nil {
+		return err
+	}
+	list, err := fs.ReadDir(child.FS(), ".")
+	for _, e := range list {
+		if err == nil && e.IsDir() {
+			err = removeEmpty(child, e.Name())
+		}
+	}
+	return cmp.Or(err, child.Close(), dir.Remove(name)) // a file in it is an error of Remove
+}
+
 // readInRoot reads a regular file, up to a limit.
 func readInRoot(dir *os.Root, name string) ([]byte, error) {
 	const most = 16 << 20
@@ -146,47 +159,4 @@ func (p pollReader) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	return p.in.Read(b)
-}
-
-// A regularFiles file system has no pipes and devices, and shows no locks: one that is being written is
-// no reference. It reads until a call ends.
-type regularFiles struct {
-	billy.Filesystem
-
-	ctx context.Context //nolint:containedctx // of the one call
-}
-
-type polledFile struct {
-	billy.File
-
-	ctx context.Context //nolint:containedctx // of the one call
-}
-
-// Read reads, or fails once the call is over.
-func (f polledFile) Read(b []byte) (int, error) { return pollReader{f.ctx, f.File}.Read(b) }
-
-// ReadDir lists a folder.
-func (r regularFiles) ReadDir(name string) ([]fs.FileInfo, error) {
-	if err := context.Cause(r.ctx); err != nil {
-		return nil, err
-	}
-	list, err := r.Filesystem.ReadDir(name)
-	return slices.DeleteFunc(list, func(i fs.FileInfo) bool { return strings.HasSuffix(i.Name(), ".lock") }), err
-}
-
-// Open opens a file to read it.
-func (r regularFiles) Open(name string) (billy.File, error) {
-	return r.OpenFile(name, os.O_RDONLY, 0)
-}
-
-// OpenFile opens a file.
-func (r regularFiles) OpenFile(name string, flag int, perm fs.FileMode) (billy.File, error) {
-	if info, err := r.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-	}
-	f, err := r.Filesystem.OpenFile(name, flag|repo.Nonblock, perm)
-	if err != nil {
-		return nil, err
-	}
-	return polledFile{f, r.ctx}, nil
 }

@@ -4,7 +4,6 @@ package gogit
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -18,12 +17,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 
 	"github.com/parley-mcp/parley/app/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
@@ -38,10 +35,10 @@ type Repository struct {
 
 	limits   repo.Limits
 	progress Progress
-	refs     *dotgit.DotGit
 	objects  *objects
-	conf     repo.Settings // of the repository
-	own      repo.Settings // of the person
+	refs     map[plumbing.ReferenceName]*plumbing.Reference // of packed-refs; nil until it is read
+	conf     repo.Settings                                  // of the repository
+	own      repo.Settings                                  // of the person
 	// The folders, which nothing is read or written outside of. tree is nil for a bare repository.
 	tree, dir, shared *os.Root
 
@@ -85,7 +82,6 @@ func (r *Repository) open() (err error) {
 	}
 	// Objects and references are shared between linked working trees; HEAD and the index are not.
 	r.objects = &objects{ctx: r.ctx, dir: r.shared, limit: limits.Object}
-	r.refs = dotgit.New(regularFiles{osfs.New(p.Common, osfs.WithBoundOS()), r.ctx})
 	return nil
 }
 
@@ -94,9 +90,6 @@ func (r *Repository) Close() error {
 	var errs []error
 	if r.objects != nil {
 		errs = append(errs, r.objects.close())
-	}
-	if r.refs != nil {
-		errs = append(errs, r.refs.Close())
 	}
 	for _, root := range []*os.Root{r.tree, r.dir, r.shared} {
 		if root != nil {
@@ -300,55 +293,6 @@ func sortedValues[V any](m map[string]V) []V {
 
 func sortedKeys[V any](m map[string]V) []string {
 	return slices.Sorted(maps.Keys(m))
-}
-
-// head is what HEAD is: a branch, which may have no commit yet, or a commit.
-func (r *Repository) head() (branch plumbing.ReferenceName, commit plumbing.Hash, err error) {
-	name, commit, err := r.pseudo("HEAD")
-	if err != nil {
-		return "", plumbing.ZeroHash, mcp.Errorf("HEAD cannot be read: it names neither a branch nor a commit")
-	}
-	if name == "" {
-		return "", commit, nil
-	}
-	commit, err = r.reference(name)
-	if errors.Is(err, plumbing.ErrReferenceNotFound) {
-		return name, plumbing.ZeroHash, nil
-	}
-	return name, commit, err
-}
-
-// pseudo reads a reference beside refs/, such as HEAD or MERGE_HEAD: it names another one, or an
-// object.
-func (r *Repository) pseudo(name string) (target plumbing.ReferenceName, at plumbing.Hash, err error) {
-	text, err := readInRoot(r.dir, name)
-	if err != nil {
-		return "", plumbing.ZeroHash, plumbing.ErrReferenceNotFound
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	line = strings.TrimSpace(line)
-	if rest, ok := strings.CutPrefix(line, "ref:"); ok && strings.HasPrefix(strings.TrimSpace(rest), "refs/") {
-		return plumbing.ReferenceName(strings.TrimSpace(rest)), plumbing.ZeroHash, nil
-	}
-	if hash, _, _ := strings.Cut(line, "\t"); plumbing.IsHash(hash) { // FETCH_HEAD says more
-		return "", plumbing.NewHash(hash), nil
-	}
-	return "", plumbing.ZeroHash, plumbing.ErrReferenceNotFound
-}
-
-// reference is the object that a reference stands for, through a few others.
-func (r *Repository) reference(name plumbing.ReferenceName) (plumbing.Hash, error) {
-	for range 5 {
-		ref, err := r.refs.Ref(name)
-		if err != nil {
-			return plumbing.ZeroHash, cmp.Or(r.ended(), plumbing.ErrReferenceNotFound)
-		}
-		if ref.Type() == plumbing.HashReference {
-			return ref.Hash(), nil
-		}
-		name = ref.Target()
-	}
-	return plumbing.ZeroHash, plumbing.ErrReferenceNotFound
 }
 
 // headTree is the tree of the current commit, or the zero hash.

@@ -1,6 +1,7 @@
 package gogit
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 
@@ -90,8 +91,8 @@ func (r *Repository) lookUp(name string) (plumbing.Hash, error) {
 		}
 		return h, nil
 	}
-	if at, ok := r.named(name); ok || r.ended() != nil {
-		return at, r.ended()
+	if at, err := r.named(name); !errors.Is(err, plumbing.ErrReferenceNotFound) {
+		return at, err
 	}
 	const fewest = 4
 	if len(name) < fewest || len(name) > 40 || strings.Trim(name, "0123456789abcdefABCDEF") != "" {
@@ -113,28 +114,25 @@ func (r *Repository) lookUp(name string) (plumbing.Hash, error) {
 	return plumbing.ZeroHash, mcp.Errorf("the object name %q is ambiguous; give more of it", name)
 }
 
-// named finds what a reference stands for.
-func (r *Repository) named(name string) (plumbing.Hash, bool) {
+// named finds what a reference stands for. Its error is plumbing.ErrReferenceNotFound if none has the name.
+func (r *Repository) named(name string) (plumbing.Hash, error) {
 	for _, pattern := range []string{"%", "refs/%", "refs/tags/%", "refs/heads/%", "refs/remotes/%", "refs/remotes/%/HEAD"} {
-		full := strings.Replace(pattern, "%", name, 1)
-		if pseudoRef(full) {
-			if target, at, err := r.pseudo(full); err == nil {
-				if target == "" {
-					return at, true
-				}
-				if at, err := r.reference(target); err == nil {
-					return at, true
-				}
+		full := plumbing.ReferenceName(strings.Replace(pattern, "%", name, 1))
+		if pseudoRef(string(full)) {
+			target, at, err := r.pseudo(string(full))
+			if err == nil && target == "" {
+				return at, nil
 			}
+			full = target
 		}
-		if !strings.HasPrefix(full, "refs/") {
+		if !strings.HasPrefix(string(full), "refs/") {
 			continue
 		}
-		if h, err := r.reference(plumbing.ReferenceName(full)); err == nil {
-			return h, true
+		if h, err := r.reference(full); !errors.Is(err, plumbing.ErrReferenceNotFound) {
+			return h, err
 		}
 	}
-	return plumbing.ZeroHash, false
+	return plumbing.ZeroHash, plumbing.ErrReferenceNotFound
 }
 
 // pseudoRef reports whether a name is one of those beside refs/, such as HEAD or MERGE_HEAD.

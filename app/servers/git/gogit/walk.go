@@ -1,9 +1,8 @@
 package gogit
 
 import (
-	"cmp"
 	"container/heap"
-	"slices"
+	"errors"
 	"strings"
 	"time"
 
@@ -148,17 +147,17 @@ func (r *Repository) Log(most int, since, until time.Time) ([]*object.Commit, er
 }
 
 // Branches lists branches as `git branch` does: the local ones, the remote ones or all, and only those
-// that have one commit and do not have another, unless these are "".
+// that have one commit and do not have another, unless these are "". References that are damaged follow.
 func (r *Repository) Branches(kind, contains, notContains string) (string, error) {
 	keep, err := r.branchFilter(contains, notContains)
 	if err != nil {
 		return "", err
 	}
-	refs, err := r.references()
+	refs, broken, err := r.references()
 	if err != nil {
 		return "", err
 	}
-	head, at, err := r.head()
+	head, at, err := r.headName()
 	if err != nil {
 		return "", err
 	}
@@ -181,8 +180,12 @@ func (r *Repository) Branches(kind, contains, notContains string) (string, error
 		}
 		h := ref.Hash()
 		if ref.Type() != plumbing.HashReference {
-			if h, err = r.reference(ref.Name()); err != nil {
+			h, err = r.reference(ref.Name())
+			if errors.Is(err, plumbing.ErrReferenceNotFound) {
 				continue // a reference to a branch that is gone
+			} else if err != nil {
+				broken = append(broken, ref.Name())
+				continue
 			}
 		}
 		if ok, err := keep(h); err != nil {
@@ -190,6 +193,9 @@ func (r *Repository) Branches(kind, contains, notContains string) (string, error
 		} else if ok {
 			b.WriteString(line + "\n")
 		}
+	}
+	for _, name := range broken {
+		b.WriteString("warning: ignoring broken ref " + string(name) + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
@@ -289,19 +295,4 @@ func (r *Repository) leadsTo(tip plumbing.Hash, known map[plumbing.Hash]bool) (b
 		}
 	}
 	return known[tip], nil
-}
-
-// references lists all references by name.
-func (r *Repository) references() ([]*plumbing.Reference, error) {
-	refs, err := r.refs.Refs()
-	switch {
-	case r.ended() != nil:
-		return nil, r.ended()
-	case err != nil:
-		return nil, mcp.Errorf("the references of the repository cannot be read: %v", err)
-	case len(refs) > r.limits.Files:
-		return nil, mcp.Errorf("the repository has more than %d references; raise --max-files if that is what you want", r.limits.Files)
-	}
-	slices.SortFunc(refs, func(a, b *plumbing.Reference) int { return cmp.Compare(a.Name(), b.Name()) })
-	return refs, nil
 }
