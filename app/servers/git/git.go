@@ -108,9 +108,14 @@ func (g *gitServer) open(ctx context.Context, path string) (*gogit.Repository, e
 	return gogit.Open(ctx, place, g.Limits, progress)
 }
 
-// progress reports progress to the client. The total is unknown.
+// progress reports progress to the client. The total is unknown. A call that opens a repository twice counts
+// from 0 twice; progress below the last one is not reported.
 func progress(ctx context.Context, done int, what string) error {
-	return server.Progress(ctx, float64(done), 0, what)
+	err := server.Progress(ctx, float64(done), 0, what)
+	if errors.Is(err, server.ErrNoProgress) {
+		return nil
+	}
+	return err
 }
 
 // with opens the repository of a call, and closes it after f.

@@ -71,6 +71,9 @@ func (r *Repository) Checkout(rev string, now time.Time) (name, at string, err e
 	if err != nil {
 		return "", "", err
 	}
+	if err := r.keepsMarks(); err != nil {
+		return "", "", err
+	}
 	skips := func(e *index.Entry) bool { return e.SkipWorktree }
 	if r.conf.Is("core.sparsecheckout", false) || slices.ContainsFunc(w.idx.Entries, skips) {
 		return "", "", repo.Unsupported("a checkout in a sparse working tree")

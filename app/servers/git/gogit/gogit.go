@@ -3,7 +3,9 @@
 package gogit
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -45,8 +47,9 @@ type Repository struct {
 	commits   int // how many commits were read
 	files     int // how many entries of trees and folders
 	indexLock *lockFile
-	abbrev    int // how long an abbreviated object name is at least
-	steps     int // how many things were looked at
+	assumed   string // a path of the index that is marked as unchanged, or ""
+	abbrev    int    // how long an abbreviated object name is at least
+	steps     int    // how many things were looked at
 }
 
 // Progress is called now and then with how many things were looked at. Its error ends the work.
@@ -336,6 +339,9 @@ func (r *Repository) readIndex() (*index.Index, error) {
 		return nil, mcp.Errorf("the index of the repository cannot be read: %v", err)
 	}
 	idx.ModTime = info.ModTime()
+	if r.assumed, err = assumedUnchanged(bufio.NewReader(pollReader{r.ctx, io.NewSectionReader(f, 0, info.Size())})); err != nil {
+		return nil, cmp.Or(r.ended(), err)
+	}
 	for _, e := range idx.Entries {
 		if err := r.step("reading the index"); err != nil {
 			return nil, err
@@ -348,6 +354,61 @@ func (r *Repository) readIndex() (*index.Index, error) {
 		}
 	}
 	return idx, r.count(len(idx.Entries))
+}
+
+// assumedUnchanged returns the first path that is marked with git update-index --assume-unchanged, or "". The
+// decoder of go-git passes over the mark. The index is one that it has decoded.
+func assumedUnchanged(in *bufio.Reader) (string, error) {
+	var head [12]byte // a signature, the version and how many entries there are
+	if _, err := io.ReadFull(in, head[:]); err != nil {
+		return "", err
+	}
+	compressed := binary.BigEndian.Uint32(head[4:]) == 4
+	var name []byte
+	for range binary.BigEndian.Uint32(head[8:]) {
+		var fixed [62]byte // times, numbers, the object and flags
+		if _, err := io.ReadFull(in, fixed[:]); err != nil {
+			return "", err
+		}
+		flags, size := binary.BigEndian.Uint16(fixed[60:]), len(fixed)
+		if flags&0x4000 != 0 { // more flags follow
+			if _, err := in.Discard(2); err != nil {
+				return "", err
+			}
+			size += 2
+		}
+		keep := 0
+		if compressed { // the name begins like the one before it, without so many bytes at its end
+			drop, err := backwards(in)
+			if err != nil || drop > int64(len(name)) {
+				return "", cmp.Or(err, errDamaged)
+			}
+			keep = len(name) - int(drop)
+		}
+		rest, err := in.ReadBytes(0)
+		if err != nil {
+			return "", err
+		}
+		name = append(name[:keep], rest[:len(rest)-1]...)
+		if flags&0x8000 != 0 {
+			return string(name), nil
+		}
+		if padding := (size + len(name) + 1) % 8; padding != 0 && !compressed {
+			if _, err := in.Discard(8 - padding); err != nil {
+				return "", err
+			}
+		}
+	}
+	return "", nil
+}
+
+// keepsMarks refuses to change an index that has a mark which would be lost.
+func (r *Repository) keepsMarks() error {
+	if r.assumed == "" {
+		return nil
+	}
+	return mcp.Errorf("the index marks %q as assumed unchanged, which this server cannot keep when it writes the index; "+
+		"remove the mark with 'git update-index --no-assume-unchanged %s'", r.assumed, repo.QuotePath(r.assumed))
 }
 
 // noChecksum reports whether an index ends with zeros instead of a checksum.

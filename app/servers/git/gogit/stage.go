@@ -42,7 +42,11 @@ func (r *Repository) Add(files []string) (*Added, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := w.choose(names)
+	if err := r.keepsMarks(); err != nil {
+		return nil, err
+	}
+	spec := newPathspec(names)
+	chosen, err := w.choose(names, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +58,7 @@ func (r *Repository) Add(files []string) (*Added, error) {
 			conflicts[e.Name] = true
 		}
 	}
-	done, changed := &Added{}, make(map[int]bool)
+	done, changed := &Added{}, make(map[string]bool)
 	for _, name := range sortedKeys(chosen) {
 		old := entries[name]
 		if err := w.stage(name, entries); err != nil {
@@ -62,17 +66,17 @@ func (r *Repository) Add(files []string) (*Added, error) {
 		}
 		if what := stagedAs(old, entries[name], conflicts[name]); what != "" {
 			done.Staged = append(done.Staged, what+": "+repo.QuotePath(name))
-			for _, i := range chosen[name] {
-				changed[i] = true
+			if _, err := spec.match(r.ctx, name, changed); err != nil {
+				return nil, err
 			}
 		}
 	}
 	for i, name := range files {
-		if !changed[i] {
+		if !changed[names[i]] {
 			done.Unchanged = append(done.Unchanged, repo.QuotePath(name))
 		}
 	}
-	isChosen := func(e *index.Entry) bool { return chosen[e.Name] != nil }
+	isChosen := func(e *index.Entry) bool { return chosen[e.Name] }
 	w.idx.Entries = slices.DeleteFunc(w.idx.Entries, isChosen)
 	for _, name := range sortedKeys(chosen) {
 		if e := entries[name]; e != nil {
@@ -121,69 +125,77 @@ func (w *workTree) dropCovered(entries map[string]*index.Entry, chosen func(*ind
 	})
 }
 
-// A pathspec is paths and patterns that choose files, by their places in the list of the caller.
+// A pathspec is paths and patterns that choose files.
 type pathspec struct {
-	exact    map[string][]int // files and folders
-	patterns []int
+	exact    map[string]bool // files and folders
+	patterns []string
 	globs    []string // of the patterns, for path.Match
 }
 
 func newPathspec(names []string) *pathspec {
-	p := &pathspec{exact: make(map[string][]int, len(names))}
-	for i, name := range names {
-		p.exact[name] = append(p.exact[name], i)
-		if strings.ContainsAny(name, "*?[") {
-			p.patterns = append(p.patterns, i)
+	p := &pathspec{exact: make(map[string]bool, len(names))}
+	for _, name := range names {
+		if !p.exact[name] && strings.ContainsAny(name, "*?[") {
+			p.patterns = append(p.patterns, name)
 			p.globs = append(p.globs, slashFree(name))
 		}
+		p.exact[name] = true
 	}
 	return p
 }
 
-// match lists which of the paths and patterns choose a file.
-func (p *pathspec) match(ctx context.Context, file string) ([]int, error) {
-	hits := slices.Clone(p.exact[file])
-	for dir := file; dir != "."; {
-		dir = path.Dir(dir)
-		hits = append(hits, p.exact[dir]...)
+// match reports whether a file is chosen, and marks the paths and patterns that choose it.
+func (p *pathspec) match(ctx context.Context, file string, marks map[string]bool) (chosen bool, err error) {
+	hit := func(name string) { marks[name], chosen = true, true }
+	for at := file; ; at = path.Dir(at) {
+		if p.exact[at] {
+			hit(at)
+		}
+		if at == "." {
+			break
+		}
 	}
 	plain := slashFree(file)
-	for n, i := range p.patterns {
-		if n%16 == 0 {
+	for i, name := range p.patterns {
+		if i%16 == 0 {
 			if err := context.Cause(ctx); err != nil {
-				return nil, err
+				return false, err
 			}
 		}
-		if ok, err := path.Match(p.globs[n], plain); ok && err == nil {
-			hits = append(hits, i)
+		if ok, err := path.Match(p.globs[i], plain); ok && err == nil {
+			hit(name)
 		}
 	}
-	return hits, nil
+	return chosen, nil
 }
 
-// choose finds the files that paths stand for, and for each which of the paths do: tracked files and
-// new ones that are not ignored.
-func (w *workTree) choose(names []string) (map[string][]int, error) {
-	p, s, chosen, used := newPathspec(names), w.search(), make(map[string][]int), make(map[int]bool)
+// choose finds the files that paths stand for: tracked files that git does not leave alone, and new ones
+// that are not ignored.
+func (w *workTree) choose(names []string, p *pathspec) (map[string]bool, error) {
+	s, chosen := w.search(), make(map[string]bool)
+	used, skipped := make(map[string]bool), make(map[string]bool)
 	take := func(file string) error {
 		if err := w.step("matching files"); err != nil {
 			return err
 		}
-		hits, err := p.match(w.ctx, strings.TrimSuffix(file, "/"))
-		if err != nil || len(hits) == 0 {
+		ok, err := p.match(w.ctx, strings.TrimSuffix(file, "/"), used)
+		if err != nil || !ok {
 			return err
 		}
 		if strings.HasSuffix(file, "/") {
 			return repo.Unsupported("adding the submodule %q, which is a separate repository,", strings.TrimSuffix(file, "/"))
 		}
-		chosen[file] = hits
-		for _, i := range hits {
-			used[i] = true
-		}
+		chosen[file] = true
 		return nil
 	}
 	for _, e := range w.idx.Entries {
-		if err := take(e.Name); err != nil {
+		var err error
+		if e.SkipWorktree {
+			_, err = p.match(w.ctx, e.Name, skipped)
+		} else {
+			err = take(e.Name)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -195,8 +207,13 @@ func (w *workTree) choose(names []string) (map[string][]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, name := range names {
-		if !used[i] {
+	for _, name := range names {
+		switch {
+		case used[name]:
+		case skipped[name] && name != ".":
+			return nil, mcp.Errorf("pathspec '%s' only matches files that git leaves alone, because they are outside of the "+
+				"sparse checkout or marked; 'git update-index --no-skip-worktree' removes the mark of a file", name)
+		default:
 			if err := w.unmatched(name); err != nil {
 				return nil, err
 			}
@@ -337,6 +354,9 @@ func (r *Repository) Reset() error {
 	if err != nil {
 		return err
 	}
+	if err := r.keepsMarks(); err != nil {
+		return err
+	}
 	tree, err := r.headTree()
 	if err != nil {
 		return err
@@ -363,7 +383,8 @@ func (r *Repository) Reset() error {
 		}
 		e := kept[name]
 		if e == nil || e.Hash != files[name].hash || e.Mode != files[name].mode {
-			e = &index.Entry{Name: name, Mode: files[name].mode, Hash: files[name].hash}
+			skip := e != nil && e.SkipWorktree
+			e = &index.Entry{Name: name, Mode: files[name].mode, Hash: files[name].hash, SkipWorktree: skip}
 		}
 		idx.Entries = append(idx.Entries, e)
 	}
