@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/format/gitattributes"
@@ -18,8 +19,8 @@ import (
 // A conversion says how files differ between the repository and the working tree: the ends of
 // their lines. Filters, which are commands, are not run.
 type conversion struct {
-	matcher  gitattributes.Matcher
-	none     bool   // no file of attributes is there
+	stack    []gitattributes.MatchAttribute // the lines, the last of which counts
+	macros   map[string][]gitattributes.Attribute
 	autocrlf string // core.autocrlf
 	eol      string // core.eol
 }
@@ -55,34 +56,65 @@ func (r *Repository) conversion(idx *index.Index) (*conversion, error) {
 		return nil, mcp.Errorf("the .gitattributes files of the repository have more than %d lines; use git yourself for it", most)
 	}
 	return &conversion{
-		matcher:  gitattributes.NewMatcher(stack),
-		none:     len(stack) == 0,
+		stack:    stack,
+		macros:   readMacros(stack),
 		autocrlf: cmp.Or(r.conf.Get("core.autocrlf"), r.own.Get("core.autocrlf")),
 		eol:      cmp.Or(r.conf.Get("core.eol"), r.own.Get("core.eol")),
 	}, nil
 }
 
-// parseAttributes reads the lines that can be understood; git passes over others too.
+// parseAttributes reads the lines that can be understood. Git passes over the others too: a name that ends in
+// a slash or is empty matches no file.
 func parseAttributes(text []byte, domain []string) []gitattributes.MatchAttribute {
 	var out []gitattributes.MatchAttribute
 	for line := range bytes.Lines(text) {
-		m, err := gitattributes.ParseAttributesLine(strings.TrimRight(string(line), "\r\n"), domain, false)
-		if err == nil && m.Pattern != nil {
+		line := strings.TrimSpace(string(line))
+		if strings.HasPrefix(line, `""`) {
+			continue
+		}
+		m, err := gitattributes.ParseAttributesLine(line, domain, domain == nil)
+		if err == nil && m.Name != "" && !strings.HasSuffix(m.Name, "/") {
 			out = append(out, m)
 		}
 	}
 	return out
 }
 
-// attribute is the value of an attribute of a path: "", "set", "unset" or its text.
+// attribute is the value of an attribute of a path: "", "set", "unset" or its text. The last line that names the
+// attribute, or a macro that has it, is the one that counts.
 func (c *conversion) attribute(name, attribute string) string {
-	if c.none {
-		return ""
+	path := strings.Split(name, "/")
+	for _, m := range slices.Backward(c.stack) {
+		if m.Pattern == nil {
+			continue
+		}
+		if a := c.find(m.Attributes, attribute, maxMacros); a != nil && m.Pattern.Match(path) {
+			return value(a)
+		}
 	}
-	found, _ := c.matcher.Match(strings.Split(name, "/"), []string{attribute})
-	a, ok := found[attribute]
+	return ""
+}
+
+const maxMacros = 10 // that are made of each other
+
+// find returns the last of list that is an attribute, or is a macro that has it.
+func (c *conversion) find(list []gitattributes.Attribute, attribute string, depth int) gitattributes.Attribute {
+	for _, a := range slices.Backward(list) {
+		if a.Name() == attribute {
+			return a
+		}
+		if macro := c.macros[a.Name()]; a.IsSet() && depth > 0 && macro != nil {
+			if a := c.find(macro, attribute, depth-1); a != nil {
+				return a
+			}
+		}
+	}
+	return nil
+}
+
+func value(a gitattributes.Attribute) string {
 	switch {
-	case !ok || a.IsUnspecified():
+	case a.IsUnspecified():
 		return ""
 	case a.IsSet():
 		return "set"
@@ -92,11 +124,21 @@ func (c *conversion) attribute(name, attribute string) string {
 	return a.Value()
 }
 
+// readMacros returns the attributes of each macro of a stack, and of "binary", which git has from the start.
+func readMacros(stack []gitattributes.MatchAttribute) map[string][]gitattributes.Attribute {
+	macros := make(map[string][]gitattributes.Attribute)
+	own := parseAttributes([]byte("[attr]binary -diff -merge -text\n"), nil)
+	for _, m := range append(own, stack...) {
+		if m.Pattern == nil {
+			macros[m.Name] = m.Attributes
+		}
+	}
+	return macros
+}
+
 // text says whether the ends of lines are converted: "set", "auto" or "".
 func (c *conversion) text(name string) string {
 	switch {
-	case c.attribute(name, "binary") == "set":
-		return ""
 	case c.attribute(name, "text") == "auto":
 		return "auto"
 	case c.attribute(name, "text") == "unset":
