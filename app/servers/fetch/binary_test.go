@@ -155,11 +155,12 @@ func TestNothingToShow(t *testing.T) {
 		page sourcePage
 		want string
 	}{
-		"no content":    {sourcePage{Status: http.StatusNoContent}, "the page is empty (status code 204)"},
-		"empty":         {sourcePage{Type: "text/html"}, "the page is empty (status code 200)"},
-		"white space":   {sourcePage{Type: "text/plain", Body: " \n\t"}, "the page is empty (status code 200)"},
-		"only a script": {sourcePage{Type: "text/html", Body: "<html><head><title>App</title></head><body><div id=root></div><script>start()</script></body></html>"}, raw},
-		"only a frame":  {sourcePage{Type: "text/html", Body: "<html><body><iframe src=/x></iframe></body></html>"}, raw},
+		"no content":     {sourcePage{Status: http.StatusNoContent}, "the page is empty (status code 204)"},
+		"empty":          {sourcePage{Type: "text/html"}, "the page is empty (status code 200)"},
+		"white space":    {sourcePage{Type: "text/plain", Body: " \n\t"}, "the page is empty (status code 200)"},
+		"only a script":  {sourcePage{Type: "text/html", Body: "<html><head><title>App</title></head><body><div id=root></div><script>start()</script></body></html>"}, raw},
+		"only a picture": {sourcePage{Type: "text/html", Body: "<html><body><svg></svg></body></html>"}, "it has no readable text (scripts, frames, images and forms are left out). " + raw},
+		"only a frame":   {sourcePage{Type: "text/html", Body: "<html><body><iframe src=/x></iframe></body></html>"}, raw},
 	} {
 		s := newSite(t, test.page)
 		c := s.join(t, func(o *fetch.Options) { o.IgnoreRobots = true })
@@ -205,7 +206,7 @@ func TestMoreThanTheArticle(t *testing.T) {
 func TestMarkdown(t *testing.T) {
 	const markdown = "# Bridges\n\n<html> is a tag. *Not* simplified.\n"
 	s := newSite(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.Header.Get("Accept"), "text/markdown, text/html;q=0.9") {
+		if strings.HasPrefix(r.Header.Get("Accept"), "text/markdown, ") {
 			w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
 			_, _ = w.Write([]byte(markdown))
 		}

@@ -1,7 +1,6 @@
-// Package fetch is a server that gets pages from the web: HTML as markdown,
-// everything else as it is. It has the tool, the prompt and the texts of the
-// official server mcp-server-fetch, and reaches public addresses alone unless it
-// is told otherwise.
+// Package fetch is a server that gets pages from the web: HTML as markdown, other texts as they are,
+// images as images, and of other files type and size. It has the tool, the prompt and the texts of the
+// official server mcp-server-fetch, and reaches public addresses alone unless it is told otherwise.
 package fetch
 
 import (

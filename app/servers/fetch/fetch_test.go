@@ -92,7 +92,7 @@ func TestUserAgents(t *testing.T) {
 		t.Errorf("asked for %v, want %v", got, want)
 	}
 	var kinds []string
-	for _, agent := range s.agents() {
+	for _, agent := range s.headers("User-Agent") {
 		kind, _, _ := strings.Cut(strings.TrimPrefix(agent, "ModelContextProtocol/1.0 ("), ";")
 		kinds = append(kinds, kind)
 	}
@@ -207,6 +207,35 @@ func TestDefinition(t *testing.T) {
 		}
 		if a := tool.Annotations; a == nil || a.ReadOnlyHint == nil || !*a.ReadOnlyHint || a.OpenWorldHint == nil || !*a.OpenWorldHint {
 			t.Errorf("annotations are %v", a)
+		}
+	}
+}
+
+// Sites get to choose: no type but markdown is preferred, so that an API answers as it does without a
+// browser. A site that has nothing of what it is asked for is asked for anything, once. robots.txt is
+// asked for as it is.
+func TestAccept(t *testing.T) {
+	for name, test := range map[string]struct {
+		status func(accept string) int
+		want   []string
+		failed bool
+	}{
+		"a site":                    {func(string) int { return 200 }, []string{"*/*", "text/markdown, */*;q=0.9"}, false},
+		"one without markdown":      {func(a string) int { return map[bool]int{true: 200, false: 406}[a == "*/*"] }, []string{"*/*", "text/markdown, */*;q=0.9", "*/*"}, false},
+		"one without anything":      {func(string) int { return 406 }, []string{"*/*", "text/markdown, */*;q=0.9", "*/*"}, true},
+		"one that is not available": {func(string) int { return 404 }, []string{"*/*", "text/markdown, */*;q=0.9"}, true},
+	} {
+		s := newSite(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/robots.txt" {
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(test.status(r.Header.Get("Accept")))
+			_, _ = w.Write([]byte(`{"a":1}`))
+		}))
+		text, failed := call(t, s.join(t), map[string]any{"url": s.url})
+		if got := s.headers("Accept"); !slices.Equal(got, test.want) || failed != test.failed || !failed && !strings.Contains(text, `{"a":1}`) {
+			t.Errorf("%s: asked for %q, want %q; %s", name, got, test.want, text)
 		}
 	}
 }

@@ -64,7 +64,11 @@ func (f *fetcher) get(ctx context.Context, u *url.URL, raw, autonomous bool) (*p
 			return nil, err
 		}
 	}
-	resp, err := f.open(ctx, u, agent)
+	resp, err := f.open(ctx, u, agent, acceptPage)
+	if err == nil && resp.StatusCode == http.StatusNotAcceptable { // some sites refuse a type that they do not know
+		_ = resp.Body.Close() // it is of no use
+		resp, err = f.open(ctx, u, agent, acceptAny)
+	}
 	if err != nil {
 		return nil, failure(ctx, u, err)
 	}
@@ -79,15 +83,22 @@ func (f *fetcher) get(ctx context.Context, u *url.URL, raw, autonomous bool) (*p
 	return f.present(ctx, u, resp, body, raw)
 }
 
-// open sends a GET request. Cookies live as long as its redirects: some sites send a
+// The types that sites are asked for. A page is wanted as markdown. HTML is not named: APIs that have JSON as
+// well would answer with a page for people.
+const (
+	acceptPage = "text/markdown, */*;q=0.9"
+	acceptAny  = "*/*"
+)
+
+// open sends a GET request that accepts these types. Cookies live as long as its redirects: some sites send a
 // request in circles until it brings the one that they gave it.
-func (f *fetcher) open(ctx context.Context, u *url.URL, agent string) (*http.Response, error) {
+func (f *fetcher) open(ctx context.Context, u *url.URL, agent, accept string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("User-Agent", agent)
-	req.Header.Set("Accept", "text/markdown, text/html;q=0.9, */*;q=0.8")
+	req.Header.Set("Accept", accept)
 	client := *f.client
 	if client.Jar, err = cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List}); err != nil {
 		return nil, err

@@ -428,7 +428,7 @@ func TestHostileHTML(t *testing.T) {
 		return b.String()
 	}
 	const complex = "the page failed to be simplified from HTML: it has too many elements. Call the fetch tool with raw"
-	const empty = "the page failed to be simplified from HTML: it has no text without its scripts. Call the fetch tool with raw"
+	const empty = "the page failed to be simplified from HTML: it has no readable text (scripts, frames, images and forms are left out). Call the fetch tool with raw"
 	for name, test := range map[string]struct{ page, want string }{
 		"nested 100,000 deep":  {strings.Repeat("<div>", 100_000) + "hello, there", "hello, there"},
 		"lists in lists":       {strings.Repeat("<ul><li>", 2_000) + "hello, there", "hello, there"},

@@ -52,15 +52,15 @@ func (s *site) seen() []string {
 	return paths
 }
 
-// agents returns the user agents that asked.
-func (s *site) agents() []string {
+// headers returns the values of a header in the requests.
+func (s *site) headers(name string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var agents []string
+	var values []string
 	for _, r := range s.requests {
-		agents = append(agents, r.Header.Get("User-Agent"))
+		values = append(values, r.Header.Get(name))
 	}
-	return agents
+	return values
 }
 
 func (s *site) resolve(addresses ...string) {

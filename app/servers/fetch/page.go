@@ -60,7 +60,7 @@ func (f *fetcher) simplify(ctx context.Context, asked, at *url.URL, p *page) err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err == nil && a.Markdown == "":
-		err = errors.New("it has no text without its scripts")
+		err = errors.New("it has no readable text (scripts, frames, images and forms are left out)")
 	}
 	if err != nil {
 		return mcp.Errorf("Failed to fetch %s: the page failed to be simplified from HTML: %w. Call the fetch tool with raw to get it as it is", shown(asked.String()), err)

@@ -52,7 +52,7 @@ The assistant can tell the user that they can try manually fetching the page by 
 // readRobots gets a robots.txt. One that does not exist has no rules; while a site cannot
 // say what it has, nothing is allowed (section 2.3.1).
 func (f *fetcher) readRobots(ctx context.Context, at *url.URL, agent string) (*siteRobots, error) {
-	resp, err := f.open(ctx, at, agent)
+	resp, err := f.open(ctx, at, agent, acceptAny)
 	if err != nil {
 		return nil, robotsFailure(ctx, at, reason(err))
 	}

@@ -3,6 +3,9 @@ package timezone
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -91,11 +94,47 @@ func suggest(name string) string {
 	if meant := abbreviations[strings.ToUpper(name)]; meant != "" {
 		return "the abbreviation can mean " + meant
 	}
+	if m := offset.FindStringSubmatch(name); m != nil {
+		return ofOffset(m[1], m[2], m[3])
+	}
 	const most = 5
-	if near := begins(strings.ReplaceAll(name, " ", "_")); name != "" && len(near) > 0 && len(near) <= most {
+	near := slices.DeleteFunc(begins(strings.ReplaceAll(name, " ", "_")), func(zone string) bool {
+		return strings.HasPrefix(zone, "Etc/GMT") // whose sign is the other way round
+	})
+	if name != "" && len(near) > 0 && len(near) <= most {
 		return "did you mean " + strings.Join(near, ", ") + "?"
 	}
 	return ""
+}
+
+// offset matches an offset from UTC, as people write it: its sign, hours and minutes.
+var offset = regexp.MustCompile(`(?i)^(?:UTC|GMT)?\s*([+-])(\d{1,2})(?::?([0-5]\d))?$`)
+
+// ofOffset returns the name of the zone with an offset from UTC, or that there is none. Such names have the
+// sign the other way round: Etc/GMT-5 is ahead of UTC.
+func ofOffset(sign, hours, minutes string) string {
+	n, _ := strconv.Atoi(hours) // two digits
+	ahead := sign == "+"
+	shown := fmt.Sprintf("UTC%s%d", sign, n)
+	parted := strings.Trim(minutes, "0") != ""
+	if parted {
+		shown += ":" + minutes
+	}
+	const east, west = 14, 12 // the most hours of zones that are named by their offset
+	switch {
+	case parted, ahead && n > east, !ahead && n > west:
+		return "no zone is named by the offset " + shown + "; name a city that has it"
+	case n == 0:
+		return "the offset " + shown + " is the zone UTC"
+	}
+	reversed, side, plural := "+", "behind", "s"
+	if ahead {
+		reversed, side = "-", "ahead of"
+	}
+	if n == 1 {
+		plural = ""
+	}
+	return fmt.Sprintf("the offset %s is the zone Etc/GMT%s%d, which is %d hour%s %s UTC", shown, reversed, n, n, plural, side)
 }
 
 // begins returns the zones whose name, or whose last part, begins with a text, in upper or lower case.

@@ -264,7 +264,16 @@ func TestZones(t *testing.T) {
 		"new york":                       "did you mean America/New_York?",
 		"中国标准时间":                         "unknown time zone",
 		"Local":                          "unknown time zone",
-		"+02:00":                         "unknown time zone",
+		"+02:00":                         "the offset UTC+2 is the zone Etc/GMT-2, which is 2 hours ahead of UTC",
+		"GMT+5":                          "the offset UTC+5 is the zone Etc/GMT-5, which is 5 hours ahead of UTC",
+		"utc+1":                          "the offset UTC+1 is the zone Etc/GMT-1, which is 1 hour ahead of UTC",
+		"UTC-03":                         "the offset UTC-3 is the zone Etc/GMT+3, which is 3 hours behind UTC",
+		"UTC+5:30":                       "no zone is named by the offset UTC+5:30; name a city that has it",
+		"GMT-0230":                       "no zone is named by the offset UTC-2:30; name a city that has it",
+		"UTC+05:00":                      "is the zone Etc/GMT-5,",
+		"UTC+15":                         "no zone is named by the offset UTC+15; name a city that has it",
+		"GMT -13":                        "no zone is named by the offset UTC-13; name a city that has it",
+		"GMT+00":                         "the offset UTC+0 is the zone UTC",
 		"..":                             "unknown time zone",
 		"../Europe/Paris":                "unknown time zone",
 		"Europe/../Europe/Paris":         "unknown time zone",
@@ -272,9 +281,13 @@ func TestZones(t *testing.T) {
 		"/usr/share/zoneinfo/":           "unknown time zone",
 		"/x/zoneinfo/../../../etc/hosts": "unknown time zone",
 		"CET-1CEST":                      "unknown time zone",
+		"Etc/GMT+1x":                     "unknown time zone",
+		"GMT+":                           "unknown time zone",
+		"Etc/GMT-":                       "unknown time zone",
+		"Etc/GMT+":                       "unknown time zone",
 	} {
 		got, failed := call(t, c, "get_current_time", map[string]any{"timezone": name})
-		if !failed || !strings.Contains(got, "Invalid timezone: ") || !strings.Contains(got, want) {
+		if !failed || !strings.Contains(got, "Invalid timezone: ") || !strings.Contains(got, want) || strings.Contains(got, "did you mean Etc/") {
 			t.Errorf("%q: %s", name, got)
 		}
 	}
