@@ -208,9 +208,8 @@ func (s *service) info(ctx context.Context, d *directories, in infoIn) (string, 
 	if err != nil {
 		return "", d.explain(ctx, "stat", p.abs, err)
 	}
-	created, accessed := times(p, info)
 	return fmt.Sprintf("size: %d\ncreated: %s\nmodified: %s\naccessed: %s\nisDirectory: %t\nisFile: %t\npermissions: %03o",
-		info.Size(), date(created), date(info.ModTime()), date(accessed), info.IsDir(), info.Mode().IsRegular(), info.Mode().Perm()), nil
+		info.Size(), date(created(p, info)), date(info.ModTime()), date(accessed(info)), info.IsDir(), info.Mode().IsRegular(), info.Mode().Perm()), nil
 }
 
 // date shows a time as JavaScript does.

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
 )
 
 // beside returns a place in the directory of p whose name is not used. It is short, so that names of any
@@ -92,6 +93,7 @@ type mover struct {
 	most   int
 	copied []copied         // each directory after its entries
 	names  map[fileID]place // the copies of files that have several names
+	steps  int              // entries and parts of files that were copied, and entries that were removed
 	own    fs.FileInfo      // the copy itself, which a bind mount can show within the source
 }
 
@@ -147,11 +149,12 @@ func isInside(p, dir place) (bool, error) {
 
 // failed is the error about a copy that was not made, of which nothing is left, or part.
 func (m *mover) failed(err error, part, to place, left error) error {
-	if errors.Is(err, fs.ErrExist) {
+	var at *opError
+	inCopy := errors.As(err, &at)
+	if !inCopy && errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	var at *opError
-	if errors.As(err, &at) {
+	if inCopy {
 		path := at.at.abs
 		if below, in := strings.CutPrefix(path, part.abs); in {
 			path = to.abs + below
@@ -211,8 +214,28 @@ func (m *mover) copy(from, to place) error {
 	default:
 		err = &opError{"copy", from, errNotRegular}
 	}
+	if err != nil {
+		return err
+	}
+	return m.done(from, info)
+}
+
+// moveProgress is how many steps of a move are taken between two notices of progress, and how many parts of
+// a file are copied before they are brought to the disk.
+const moveProgress = 20
+
+// done notes that an entry was copied.
+func (m *mover) done(from place, info fs.FileInfo) error {
 	m.copied = append(m.copied, copied{from, info})
-	return err
+	return m.step("%d entries copied", len(m.copied))
+}
+
+// step reports progress once in moveProgress times.
+func (m *mover) step(format string, args ...any) error {
+	if m.steps++; m.steps%moveProgress != 0 {
+		return nil
+	}
+	return server.Progress(m.ctx, float64(m.steps), 0, fmt.Sprintf(format, args...))
 }
 
 func (m *mover) copyLink(from, to place, info fs.FileInfo) error {
@@ -255,8 +278,7 @@ func (m *mover) copyDir(from, to place, info fs.FileInfo) error {
 	if err != nil {
 		return &opError{"mkdir", to, err}
 	}
-	m.copied = append(m.copied, copied{from, info})
-	return nil
+	return m.done(from, info)
 }
 
 func (m *mover) copyFile(from, to place, info fs.FileInfo) error {
@@ -305,7 +327,7 @@ var onWrite func() error
 // contents copies what a file holds.
 func (m *mover) contents(f, source *os.File, from, to place) error {
 	buf := make([]byte, readPart)
-	for {
+	for part := 1; ; part++ {
 		if err := poll(m.ctx, 1); err != nil {
 			return err
 		}
@@ -313,6 +335,14 @@ func (m *mover) contents(f, source *os.File, from, to place) error {
 		if n > 0 {
 			if err := write(f, buf[:n]); err != nil {
 				return &opError{"write", to, err}
+			}
+			if part%moveProgress == 0 { // or bringing all of a large file to the disk is a long silence
+				if err := syncFile(f); err != nil {
+					return &opError{"write", to, err}
+				}
+			}
+			if err := m.step("%d entries copied", len(m.copied)); err != nil {
+				return err
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -358,6 +388,7 @@ func (m *mover) remove() (n int, err error) {
 			return n, &opError{"unlink", c.place, err}
 		}
 		n++
+		_ = m.step("%d of %d entries of the source removed", n, len(m.copied)) // no reason to stop here
 	}
 	return n, nil
 }
@@ -387,6 +418,5 @@ func keep(f *os.File, p place, info fs.FileInfo) error {
 	if err := f.Chmod(mode); err != nil {
 		return err
 	}
-	_, accessed := times(p, info)
-	return p.dir.root.Chtimes(p.rel, accessed, info.ModTime())
+	return p.dir.root.Chtimes(p.rel, accessed(info), info.ModTime())
 }

@@ -1,6 +1,7 @@
 package filesystem
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
@@ -11,17 +12,30 @@ import (
 
 // renameAt moves an entry of one open directory into another.
 func renameAt(from int, name string, to int, newName string) error {
-	return unix.RenameatxNp(from, name, to, newName, unix.RENAME_EXCL)
+	err := unix.RenameatxNp(from, name, to, newName, unix.RENAME_EXCL)
+	if errors.Is(err, unix.ENOTSUP) {
+		return renameUnlessThere(from, name, to, newName) // a file system that cannot promise it
+	}
+	return err
 }
 
 // inKernel reports whether a file is a view of the kernel's; macOS has none.
 func inKernel(*os.File, fs.FileInfo) bool { return false }
 
-// times are when something was made, and when it was read last.
-func times(_ place, info fs.FileInfo) (created, accessed time.Time) {
+// accessed is when something was read last.
+func accessed(info fs.FileInfo) time.Time {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return info.ModTime(), info.ModTime()
+		return info.ModTime()
 	}
-	return time.Unix(st.Birthtimespec.Unix()), time.Unix(st.Atimespec.Unix())
+	return time.Unix(st.Atimespec.Unix())
+}
+
+// created is when something was made.
+func created(_ place, info fs.FileInfo) time.Time {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return info.ModTime()
+	}
+	return time.Unix(st.Birthtimespec.Unix())
 }

@@ -15,8 +15,7 @@ import (
 func renameAt(from int, name string, to int, newName string) error {
 	err := unix.Renameat2(from, name, to, newName, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
-		// A file system that cannot promise it; that nothing is there was looked at.
-		return unix.Renameat(from, name, to, newName)
+		return renameUnlessThere(from, name, to, newName) // a file system that cannot promise it
 	}
 	return err
 }
@@ -34,23 +33,31 @@ func inKernel(f *os.File, info fs.FileInfo) bool {
 	return st.Type == unix.PROC_SUPER_MAGIC
 }
 
-// times are when something was made, and when it was read last.
-func times(p place, info fs.FileInfo) (created, accessed time.Time) {
+// accessed is when something was read last.
+func accessed(info fs.FileInfo) time.Time {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return info.ModTime()
+	}
+	return time.Unix(st.Atim.Unix())
+}
+
+// created is when something was made.
+func created(p place, info fs.FileInfo) time.Time {
 	f, err := p.dir.root.Open(filepath.Dir(p.rel))
 	if err != nil {
-		return info.ModTime(), info.ModTime()
+		return info.ModTime()
 	}
 	defer func() { _ = f.Close() }() // it was only looked at
 	var st unix.Statx_t
 	err = unix.Statx(int(f.Fd()), filepath.Base(p.rel), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st)
 	if err != nil {
-		return info.ModTime(), info.ModTime()
+		return info.ModTime()
 	}
-	created, accessed = statxTime(st.Btime), statxTime(st.Atime)
 	if st.Mask&unix.STATX_BTIME == 0 {
-		created = statxTime(st.Ctime)
+		return statxTime(st.Ctime)
 	}
-	return created, accessed
+	return statxTime(st.Btime)
 }
 
 func statxTime(t unix.StatxTimestamp) time.Time { return time.Unix(t.Sec, int64(t.Nsec)) }

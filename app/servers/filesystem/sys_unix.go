@@ -37,6 +37,20 @@ func rename(from, to place) error {
 	return errors.Join(err, a.Close(), b.Close())
 }
 
+// renameUnlessThere moves an entry of one open directory into another where the system cannot promise that
+// nothing is overwritten: it looks right before.
+func renameUnlessThere(from int, name string, to int, newName string) error {
+	var st unix.Stat_t
+	err := unix.Fstatat(to, newName, &st, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case err == nil:
+		return unix.EEXIST
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return unix.Renameat(from, name, to, newName)
+}
+
 // keepOwner gives a new file the owner and the group of the old one, as far as the system
 // allows it: root can, and others can choose among their groups.
 // It reports whether both are those of the old one.
@@ -52,7 +66,7 @@ func keepOwner(f *os.File, old fs.FileInfo) bool {
 	return false
 }
 
-// keepLink gives a copy of a symbolic link its owner and its time, as far as the system allows it.
+// keepLink gives a copy of a symbolic link its owner and its times, as far as the system allows it.
 func keepLink(p place, old fs.FileInfo) {
 	if was, ok := old.Sys().(*syscall.Stat_t); ok {
 		_ = p.dir.root.Lchown(p.rel, int(was.Uid), int(was.Gid))
@@ -61,8 +75,8 @@ func keepLink(p place, old fs.FileInfo) {
 	if err != nil {
 		return
 	}
-	at := unix.NsecToTimespec(old.ModTime().UnixNano())
-	_ = unix.UtimesNanoAt(int(parent.Fd()), filepath.Base(p.rel), []unix.Timespec{at, at}, unix.AT_SYMLINK_NOFOLLOW)
+	at := []unix.Timespec{unix.NsecToTimespec(accessed(old).UnixNano()), unix.NsecToTimespec(old.ModTime().UnixNano())}
+	_ = unix.UtimesNanoAt(int(parent.Fd()), filepath.Base(p.rel), at, unix.AT_SYMLINK_NOFOLLOW)
 	_ = parent.Close() // it was only looked at
 }
 

@@ -34,13 +34,22 @@ func rename(from, to place) error {
 // inKernel reports whether a file is a view of the kernel's; Windows has none.
 func inKernel(*os.File, fs.FileInfo) bool { return false }
 
-// times are when something was made, and when it was read last.
-func times(_ place, info fs.FileInfo) (created, accessed time.Time) {
+// accessed is when something was read last.
+func accessed(info fs.FileInfo) time.Time {
 	d, ok := info.Sys().(*syscall.Win32FileAttributeData)
 	if !ok {
-		return info.ModTime(), info.ModTime()
+		return info.ModTime()
 	}
-	return time.Unix(0, d.CreationTime.Nanoseconds()), time.Unix(0, d.LastAccessTime.Nanoseconds())
+	return time.Unix(0, d.LastAccessTime.Nanoseconds())
+}
+
+// created is when something was made.
+func created(_ place, info fs.FileInfo) time.Time {
+	d, ok := info.Sys().(*syscall.Win32FileAttributeData)
+	if !ok {
+		return info.ModTime()
+	}
+	return time.Unix(0, d.CreationTime.Nanoseconds())
 }
 
 // keepOwner has nothing to do: the directory decides about the owner.
