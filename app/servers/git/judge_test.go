@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/app/servers/git/repo"
 	"github.com/parley-mcp/parley/client"
 )
 
@@ -102,7 +103,7 @@ func logOf(t testing.TB, dir string, n int) string {
 	return "Commit history:\n" + strings.Join(list, "\n")
 }
 
-// showOf is what server.py:232 makes of a commit.
+// showOf is what server.py:232 makes of a commit, with paths in quotes as git writes them.
 func showOf(t testing.TB, dir, rev string) string {
 	t.Helper()
 	out := commitOf(t, dir, rev)
@@ -126,7 +127,7 @@ func showOf(t testing.TB, dir, rev string) string {
 				b = strings.TrimPrefix(value, "b/")
 			}
 		}
-		out += fmt.Sprintf("\n--- %s\n+++ %s\n", a, b) + strings.Join(lines[i:], "")
+		out += fmt.Sprintf("\n--- %s\n+++ %s\n", repo.QuotePath(a), repo.QuotePath(b)) + strings.Join(lines[i:], "")
 	}
 	return strings.TrimSuffix(out, "\n") + "\n"
 }

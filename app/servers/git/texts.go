@@ -12,10 +12,14 @@ import (
 // commitText is a commit as git_log and git_show write it. Further lines of the message are indented, so
 // that none of them looks like another commit.
 func commitText(c *object.Commit) string {
-	message := strings.ReplaceAll(strings.TrimRight(valid(c.Message), "\n"), "\n", "\n    ")
+	message := lineEnds.Replace(strings.TrimRight(valid(c.Message), "\n"))
 	return fmt.Sprintf("Commit: %s\nAuthor: %s <%s>\nDate: %s\nMessage: %s\n",
-		c.Hash, valid(c.Author.Name), valid(c.Author.Email), c.Author.When.Format("2006-01-02 15:04:05-07:00"), message)
+		c.Hash, lineEnds.Replace(valid(c.Author.Name)), lineEnds.Replace(valid(c.Author.Email)), c.Author.When.Format("2006-01-02 15:04:05-07:00"), message)
 }
+
+// lineEnds indents what follows the end of a line, and everything else that may be shown as one.
+var lineEnds = strings.NewReplacer("\r\n", "\r\n    ", "\n", "\n    ", "\r", "\r    ", "\v", "\v    ", "\f", "\f    ",
+	"\u0085", "\u0085    ", "\u2028", "\u2028    ", "\u2029", "\u2029    ")
 
 // addedText says which files were staged, and in which paths nothing was.
 func addedText(a *gogit.Added) string {

@@ -90,7 +90,7 @@ func (p *patcher) paths(a, b string) error {
 	if !p.show {
 		return nil
 	}
-	_, err := fmt.Fprintf(p.out, "\n--- %s\n+++ %s\n", a, b)
+	_, err := fmt.Fprintf(p.out, "\n--- %s\n+++ %s\n", repo.QuotePath(a), repo.QuotePath(b))
 	return err
 }
 
@@ -152,7 +152,7 @@ func pathOrNull(s *side) string {
 	if s == nil {
 		return "/dev/null"
 	}
-	return s.path
+	return repo.QuotePath(s.path)
 }
 
 func contentOf(s *side) ([]byte, error) {
@@ -170,9 +170,6 @@ func (p *patcher) binary(name string, contents ...[]byte) bool {
 			return true
 		case "set":
 			return false
-		}
-		if p.rules.attribute(name, "binary") == "set" {
-			return true
 		}
 	}
 	for _, c := range contents {
