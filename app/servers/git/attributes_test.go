@@ -22,6 +22,8 @@ func TestAttributes(t *testing.T) {
 		"slash":                     "* text\n/ -text\n",
 		"slashes":                   "* text\n// -text\nvendor// -text\n",
 		"macro":                     "[attr]raw -text\n* text\n*.dat raw\n",
+		"byte order mark":           "\ufeff*.dat text\n",
+		"other characters":          "[!b]* text\n",
 		"stars":                     "** text\nvendor/** -text\n",
 	} {
 		t.Run(name, func(t *testing.T) {

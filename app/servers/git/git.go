@@ -82,17 +82,19 @@ func New(version string, o *Options) (*server.Server, error) {
 	return s, nil
 }
 
-// Above returns the repository that a folder is a part of: the folder above it that is one, or "" if it is a
-// repository itself or not in one.
+// Above returns the repository that a folder is a part of: the folder above it that is one and has files of
+// it in its index. It returns "" if the folder is a repository itself or not in one, and if the repository
+// belongs to another user.
 func Above(dir string) (string, error) {
 	real, err := repo.RealPath(dir)
 	if err != nil {
 		return "", err
 	}
-	if root := repo.Root(real); root != real {
-		return root, nil
+	root := repo.Root(real)
+	if root == "" || root == real || repo.Foreign(root) || !gogit.Tracks(root, real) {
+		return "", nil
 	}
-	return "", nil
+	return root, nil
 }
 
 // open opens the repository at a path, which must lie within what the call may touch.

@@ -306,6 +306,8 @@ func TestFoldersOfRepositories(t *testing.T) {
 	if err := os.Rename(copyOf(t, simple(t)), dir); err != nil {
 		t.Fatal(err)
 	}
+	put(t, filepath.Join(dir, "sub", "tracked.txt"), "x\n")
+	gitIn(t, dir, "add", "sub/tracked.txt")
 	put(t, filepath.Join(dir, "sub", "deep", "x.txt"), "x\n")
 	put(t, filepath.Join(dir, "beside", "y.txt"), "y\n")
 	for _, nested := range []string{"nested", "sub/inner"} {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -71,12 +72,8 @@ func (r *Repository) Checkout(rev string, now time.Time) (name, at string, err e
 	if err != nil {
 		return "", "", err
 	}
-	if err := r.keepsMarks(); err != nil {
+	if err := w.switches(); err != nil {
 		return "", "", err
-	}
-	skips := func(e *index.Entry) bool { return e.SkipWorktree }
-	if r.conf.Is("core.sparsecheckout", false) || slices.ContainsFunc(w.idx.Entries, skips) {
-		return "", "", repo.Unsupported("a checkout in a sparse working tree")
 	}
 	branch, target, err := r.target(rev)
 	if err != nil {
@@ -89,9 +86,9 @@ func (r *Repository) Checkout(rev string, now time.Time) (name, at string, err e
 	if rev == "HEAD" || rev == "@" {
 		branch = oldBranch
 	}
-	for _, e := range w.idx.Entries {
-		if e.Stage != notConflicted {
-			return "", "", mcp.Errorf("you need to resolve your current index first: '%s' has a conflict", e.Name)
+	if branch != oldBranch {
+		if err := r.notElsewhere(branch); err != nil {
+			return "", "", err
 		}
 	}
 	s := &switcher{workTree: w, entries: make(map[string]*index.Entry, len(w.idx.Entries))}
@@ -119,6 +116,24 @@ func (r *Repository) Checkout(rev string, now time.Time) (name, at string, err e
 	return branch.Short(), r.shorten(target.Hash), r.endMerge()
 }
 
+// switches refuses a checkout in a working tree that the server cannot switch.
+func (w *workTree) switches() error {
+	if err := w.keepsMarks(); err != nil {
+		return err
+	}
+	sparse := w.conf.Is("core.sparsecheckout", false)
+	for _, e := range w.idx.Entries {
+		if e.Stage != notConflicted {
+			return mcp.Errorf("you need to resolve your current index first: '%s' has a conflict", e.Name)
+		}
+		sparse = sparse || e.SkipWorktree
+	}
+	if sparse {
+		return repo.Unsupported("a checkout in a sparse working tree")
+	}
+	return nil
+}
+
 // target returns the commit that rev names for a checkout, and its branch, which takes precedence over a tag
 // of the same name. The branch is "" if rev names none.
 func (r *Repository) target(rev string) (plumbing.ReferenceName, *object.Commit, error) {
@@ -133,6 +148,36 @@ func (r *Repository) target(rev string) (plumbing.ReferenceName, *object.Commit,
 	}
 	c, err := r.peel(rev, at)
 	return branch, c, err
+}
+
+// notElsewhere refuses a branch that another working tree of the repository has checked out.
+func (r *Repository) notElsewhere(branch plumbing.ReferenceName) error {
+	own, err := filepath.Rel(r.place.Common, r.place.GitDir)
+	if err != nil {
+		return err
+	}
+	dirs, err := fs.Glob(r.shared.FS(), "worktrees/*")
+	if err != nil {
+		return err
+	}
+	if !r.conf.Is("core.bare", false) {
+		dirs = append(dirs, ".")
+	}
+	for _, dir := range dirs {
+		text, err := readInRoot(r.shared, path.Join(dir, "HEAD"))
+		if err != nil || dir == filepath.ToSlash(own) {
+			continue // it is being made or removed
+		}
+		if ref := parseReference("HEAD", text); ref == nil || ref.Target() != branch || branch == "" {
+			continue
+		}
+		at := r.place.Common
+		if link, err := readInRoot(r.shared, path.Join(dir, "gitdir")); err == nil && dir != "." {
+			at = strings.TrimSpace(string(link))
+		}
+		return mcp.Errorf("'%s' is already checked out at '%s'", branch.Short(), strings.TrimSuffix(filepath.ToSlash(at), "/.git"))
+	}
+	return nil
 }
 
 // A switcher changes the working tree and the index from one tree to another.

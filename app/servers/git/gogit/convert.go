@@ -3,6 +3,8 @@ package gogit
 import (
 	"bytes"
 	"cmp"
+	"errors"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -39,8 +41,10 @@ func (r *Repository) conversion(idx *index.Index) (*conversion, error) {
 			return nil, err
 		}
 		text, err := readSettings(r.tree, name)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		} else if err != nil {
+			return nil, err
 		}
 		var domain []string
 		if dir := path.Dir(name); dir != "." {
@@ -48,9 +52,11 @@ func (r *Repository) conversion(idx *index.Index) (*conversion, error) {
 		}
 		stack = append(stack, parseAttributes(text, domain)...)
 	}
-	if text, err := repo.ReadSmall(filepath.Join(r.place.Common, "info", "attributes")); err == nil {
-		stack = append(stack, parseAttributes(text, nil)...)
+	text, err := repo.ReadSmall(filepath.Join(r.place.Common, "info", "attributes"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
+	stack = append(stack, parseAttributes(text, nil)...)
 	const most = 50_000 // each file is matched with each of them
 	if len(stack) > most {
 		return nil, mcp.Errorf("the .gitattributes files of the repository have more than %d lines; use git yourself for it", most)
@@ -67,8 +73,8 @@ func (r *Repository) conversion(idx *index.Index) (*conversion, error) {
 // a slash or is empty matches no file.
 func parseAttributes(text []byte, domain []string) []gitattributes.MatchAttribute {
 	var out []gitattributes.MatchAttribute
-	for line := range bytes.Lines(text) {
-		line := strings.TrimSpace(string(line))
+	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\ufeff"))) {
+		line := classes(strings.TrimSpace(string(line)))
 		if strings.HasPrefix(line, `""`) {
 			continue
 		}
@@ -80,8 +86,8 @@ func parseAttributes(text []byte, domain []string) []gitattributes.MatchAttribut
 	return out
 }
 
-// attribute is the value of an attribute of a path: "", "set", "unset" or its text. The last line that names the
-// attribute, or a macro that has it, is the one that counts.
+// attribute is the value of an attribute of a path: "", "set", "unset" or its text. The last line that names
+// the attribute, or a macro that has it, is the one that counts.
 func (c *conversion) attribute(name, attribute string) string {
 	path := strings.Split(name, "/")
 	for _, m := range slices.Backward(c.stack) {

@@ -141,8 +141,11 @@ func readInRoot(dir *os.Root, name string) ([]byte, error) {
 // readSettings reads a file of the working tree that says what is ignored or converted, and is no link.
 func readSettings(tree *os.Root, name string) ([]byte, error) {
 	info, err := tree.Lstat(name)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > repo.MaxSmallFile {
+	if err != nil || !info.Mode().IsRegular() {
 		return nil, fs.ErrNotExist
+	}
+	if info.Size() > repo.MaxSmallFile {
+		return nil, mcp.Errorf("%q is larger than %d bytes; make it shorter", name, repo.MaxSmallFile)
 	}
 	return readInRoot(tree, name)
 }

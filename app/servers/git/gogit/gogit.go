@@ -88,6 +88,25 @@ func (r *Repository) open() (err error) {
 	return nil
 }
 
+// Tracks reports whether a repository has files of dir, a folder beneath its own, in its index.
+func Tracks(root, dir string) bool {
+	place, err := repo.Locate(root, nil, []string{root})
+	if err != nil {
+		return false
+	}
+	r, err := Open(context.Background(), place, repo.Limits{}.Defaults(), nil)
+	if err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(root, dir)
+	idx, readErr := r.readIndex()
+	if errors.Join(err, readErr, r.Close()) != nil {
+		return false
+	}
+	below := filepath.ToSlash(rel) + "/"
+	return slices.ContainsFunc(idx.Entries, func(e *index.Entry) bool { return strings.HasPrefix(e.Name, below) })
+}
+
 // Close ends the use of the repository.
 func (r *Repository) Close() error {
 	var errs []error

@@ -50,13 +50,9 @@ func (r *Repository) Add(files []string) (*Added, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, conflicts := make(map[string]*index.Entry, len(w.idx.Entries)), make(map[string]bool)
-	for _, e := range w.idx.Entries {
-		if e.Stage == notConflicted {
-			entries[e.Name] = e
-		} else {
-			conflicts[e.Name] = true
-		}
+	entries, conflicts, err := w.byName(chosen)
+	if err != nil {
+		return nil, err
 	}
 	done, changed := &Added{}, make(map[string]bool)
 	for _, name := range sortedKeys(chosen) {
@@ -85,6 +81,23 @@ func (r *Repository) Add(files []string) (*Added, error) {
 	}
 	w.dropCovered(entries, isChosen)
 	return done, r.saveIndex(w.idx)
+}
+
+// byName returns the entries of the index without a conflict by their paths, and the paths with one. A
+// submodule with a conflict must not be chosen.
+func (w *workTree) byName(chosen map[string]bool) (entries map[string]*index.Entry, conflicts map[string]bool, err error) {
+	entries, conflicts = make(map[string]*index.Entry, len(w.idx.Entries)), make(map[string]bool)
+	for _, e := range w.idx.Entries {
+		switch {
+		case e.Stage == notConflicted:
+			entries[e.Name] = e
+		case e.Mode == filemode.Submodule && chosen[e.Name]:
+			return nil, nil, repo.Unsupported("adding the submodule %q, which has a conflict,", e.Name)
+		default:
+			conflicts[e.Name] = true
+		}
+	}
+	return entries, conflicts, nil
 }
 
 // stagedAs is what happened to an entry of the index, or "".
@@ -137,7 +150,7 @@ func newPathspec(names []string) *pathspec {
 	for _, name := range names {
 		if !p.exact[name] && strings.ContainsAny(name, "*?[") {
 			p.patterns = append(p.patterns, name)
-			p.globs = append(p.globs, slashFree(name))
+			p.globs = append(p.globs, slashFree(classes(name)))
 		}
 		p.exact[name] = true
 	}
@@ -202,21 +215,20 @@ func (w *workTree) choose(names []string, p *pathspec) (map[string]bool, error) 
 	known, err := s.knows(names)
 	if err == nil && !known {
 		s.whole = true
-		err = s.walk("", w.excludes(), false, take)
+		var patterns []ignorePattern
+		if patterns, err = w.excludes(); err == nil {
+			err = s.walk("", patterns, false, take)
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		switch {
-		case used[name]:
-		case skipped[name] && name != ".":
-			return nil, mcp.Errorf("pathspec '%s' only matches files that git leaves alone, because they are outside of the "+
-				"sparse checkout or marked; 'git update-index --no-skip-worktree' removes the mark of a file", name)
-		default:
-			if err := w.unmatched(name); err != nil {
-				return nil, err
-			}
+		if used[name] {
+			continue
+		}
+		if err := w.unmatched(name, skipped[name]); err != nil {
+			return nil, err
 		}
 	}
 	return chosen, nil
@@ -233,19 +245,23 @@ func (s *search) knows(names []string) (bool, error) {
 		if err == nil && !s.parents.real(s.tree, name) {
 			return false, mcp.Errorf("pathspec '%s' is beyond a symbolic link", name)
 		}
-		all = all && err == nil && !info.IsDir() && s.files[name]
+		all = all && err == nil && !info.IsDir() && s.files[name] != filemode.Empty
 	}
 	return all, nil
 }
 
-// unmatched is the error of a path that no file matches. An empty folder has none: it is nothing to stage.
-func (w *workTree) unmatched(name string) error {
+// unmatched is the error of a path that no file matches, except files that are skipped. An empty folder has
+// none: it is nothing to stage.
+func (w *workTree) unmatched(name string, skipped bool) error {
 	info, err := w.tree.Lstat(name)
 	switch {
 	case w.ended() != nil:
 		return w.ended()
 	case name == ".":
 		return nil
+	case skipped:
+		return mcp.Errorf("pathspec '%s' only matches files that git leaves alone, because they are outside of the "+
+			"sparse checkout or marked; 'git update-index --no-skip-worktree' removes the mark of a file", name)
 	case err == nil && w.ignored(name, info.IsDir()):
 		return mcp.Errorf("The following paths are ignored by one of your .gitignore files:\n%s", name)
 	case err != nil || !info.IsDir():
@@ -256,12 +272,17 @@ func (w *workTree) unmatched(name string) error {
 
 // ignored reports whether a path that exists is ignored.
 func (w *workTree) ignored(name string, dir bool) bool {
-	patterns := w.excludes()
+	patterns, err := w.excludes()
+	if err != nil {
+		return false // a walk fails because of it, and a checkout keeps the file
+	}
 	parts := strings.Split(name, "/")
 	for i := range parts {
 		file := path.Join(path.Join(parts[:i]...), ".gitignore")
 		if text, err := readSettings(w.tree, file); err == nil {
 			patterns = append(patterns, ignorePatterns(text, parts[:i])...)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return false // a walk fails because of it, and a checkout keeps the file
 		}
 		if skip, err := w.ignores(patterns, parts[:i+1], dir || i < len(parts)-1); skip || err != nil {
 			return skip // the next step ends an ended call
@@ -272,6 +293,11 @@ func (w *workTree) ignored(name string, dir bool) bool {
 
 // slashFree has path.Match match as git does for paths: '*' matches '/' too.
 func slashFree(s string) string { return strings.ReplaceAll(s, "/", "\x01") }
+
+// classes writes the classes of a pattern as path.Match reads them: "[^a]" for git's "[!a]".
+func classes(pattern string) string {
+	return strings.NewReplacer(`\\`, `\\`, `\[`, `\[`, `[!`, `[^`).Replace(pattern)
+}
 
 // stage makes the entry of a file, or takes it away if the file is gone.
 func (w *workTree) stage(name string, entries map[string]*index.Entry) error {

@@ -1,7 +1,6 @@
 package gogit
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 
 	"github.com/parley-mcp/parley/app/servers/git/repo"
@@ -289,51 +287,32 @@ func (r *Repository) staged(idx *index.Index) ([]*change, error) {
 // untracked lists files and folders that git does not know and is not told to ignore.
 func (w *workTree) untracked() ([]string, error) {
 	s := w.search()
-	patterns := w.excludes()
+	patterns, err := w.excludes()
+	if err != nil {
+		return nil, err
+	}
 	var list []string
-	err := s.walk("", patterns, false, func(name string) error {
+	err = s.walk("", patterns, false, func(name string) error {
 		list = append(list, name)
 		return nil
 	})
 	return list, err
 }
 
-// excludes are the patterns of files to ignore that are not in the working tree.
-func (r *Repository) excludes() []gitignore.Pattern {
-	file := repo.OwnFile(r.own, "core.excludesfile", "ignore")
-	var out []gitignore.Pattern
-	for _, name := range []string{file, filepath.Join(r.place.Common, "info", "exclude")} {
-		if text, err := repo.ReadSmall(name); err == nil {
-			out = append(out, ignorePatterns(text, nil)...)
-		}
-	}
-	return out
-}
-
-func ignorePatterns(text []byte, domain []string) []gitignore.Pattern {
-	var out []gitignore.Pattern
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	for lines.Scan() {
-		if line := lines.Text(); strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
-			out = append(out, gitignore.ParsePattern(line, domain))
-		}
-	}
-	return out
-}
-
 // A search finds files that are not in the index.
 type search struct {
 	*workTree
 
-	files, dirs map[string]bool // what the index has, and the folders of it
-	whole       bool            // go into folders that the index has nothing of
+	files map[string]filemode.FileMode // of the index
+	dirs  map[string]bool              // that these are in
+	whole bool                         // go into folders that the index has nothing of
 }
 
 // search makes a search.
 func (w *workTree) search() *search {
-	s := &search{workTree: w, files: make(map[string]bool), dirs: make(map[string]bool)}
+	s := &search{workTree: w, files: make(map[string]filemode.FileMode), dirs: make(map[string]bool)}
 	for _, e := range w.idx.Entries {
-		s.files[e.Name] = true
+		s.files[e.Name] = e.Mode
 		for dir := path.Dir(e.Name); dir != "." && !s.dirs[dir]; dir = path.Dir(dir) {
 			s.dirs[dir] = true
 		}
@@ -342,7 +321,7 @@ func (w *workTree) search() *search {
 }
 
 // walk calls found for each file or folder of dir that is not ignored.
-func (s *search) walk(dir string, patterns []gitignore.Pattern, ignored bool, found func(string) error) error {
+func (s *search) walk(dir string, patterns []ignorePattern, ignored bool, found func(string) error) error {
 	list, err := s.readDir(cmp.Or(dir, "."))
 	if err != nil {
 		return err
@@ -356,6 +335,8 @@ func (s *search) walk(dir string, patterns []gitignore.Pattern, ignored bool, fo
 	}
 	if text, err := readSettings(s.tree, path.Join(dir, ".gitignore")); err == nil {
 		patterns = append(patterns[:len(patterns):len(patterns)], ignorePatterns(text, domain)...)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	for _, e := range list {
 		if err := s.step("looking for new files"); err != nil {
@@ -377,9 +358,9 @@ func (s *search) walk(dir string, patterns []gitignore.Pattern, ignored bool, fo
 	return nil
 }
 
-func (s *search) visit(name string, e fs.DirEntry, patterns []gitignore.Pattern, skip bool, found func(string) error) error {
+func (s *search) visit(name string, e fs.DirEntry, patterns []ignorePattern, skip bool, found func(string) error) error {
 	switch {
-	case s.files[name]:
+	case s.files[name] != filemode.Empty && (!e.IsDir() || s.files[name] == filemode.Submodule):
 		return nil
 	case !e.IsDir():
 		if skip || e.Type()&^fs.ModeSymlink != 0 { // a pipe or a socket is nothing to git
@@ -403,21 +384,6 @@ func (s *search) visit(name string, e fs.DirEntry, patterns []gitignore.Pattern,
 		return found(name + "/")
 	}
 	return err
-}
-
-// ignores reports whether the last pattern that matches a path says to ignore it.
-func (r *Repository) ignores(patterns []gitignore.Pattern, path []string, dir bool) (bool, error) {
-	for i, p := range slices.Backward(patterns) {
-		if i%64 == 0 { // there may be many
-			if err := r.ended(); err != nil {
-				return false, err
-			}
-		}
-		if m := p.Match(path, dir); m != gitignore.NoMatch {
-			return m == gitignore.Exclude, nil
-		}
-	}
-	return false, nil
 }
 
 // readDir lists a folder of the working tree by name.

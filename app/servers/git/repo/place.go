@@ -75,6 +75,10 @@ func Locate(path string, dirs, repositories []string) (*Place, error) {
 		return nil, mcp.Errorf("%q is in the repository %q, which is outside of %q; start the server with --repository %q to allow it",
 			path, root, strings.Join(dirs, `", "`), root)
 	}
+	if len(dirs) == 0 && root != real && Foreign(root) {
+		return nil, mcp.Errorf("%q is in the repository %q, which belongs to another user; start the server with --repository %q to allow it",
+			path, root, root)
+	}
 	if rel, err := filepath.Rel(root, real); err != nil || slices.ContainsFunc(strings.Split(filepath.ToSlash(rel), "/"), IsDotGit) {
 		return nil, mcp.Errorf("%q is of git's own files; give the folder that has .git", path)
 	}
@@ -92,6 +96,13 @@ func holder(path string, dirs []string) (found string) {
 		}
 	}
 	return found
+}
+
+// Foreign reports whether a folder belongs to another user than the one of this process and root. It is false
+// on systems without such owners.
+func Foreign(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && foreign(info)
 }
 
 // Root is the folder of the repository that dir, a real path, is in, or "".
