@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -40,9 +41,13 @@ func TestGitNamesReach(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	sub := filepath.Join(dir, "sub")
-	for _, name := range []string{".git/objects", ".git/refs", "sub"} {
-		if err := os.MkdirAll(filepath.Join(dir, filepath.FromSlash(name)), 0o700); err != nil {
-			t.Fatal(err)
+	if err := os.Mkdir(sub, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(sub, "file.txt"), "one\n")
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}} {
+		if out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
 		}
 	}
 	for _, test := range []struct {
