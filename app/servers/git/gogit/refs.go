@@ -171,15 +171,14 @@ func (r *Repository) references() (refs []*plumbing.Reference, broken []plumbing
 		ref, err := r.loose(name)
 		switch {
 		case errors.Is(err, plumbing.ErrReferenceNotFound): // it is a pipe, or was removed in the meantime
-			return nil
 		case err != nil:
 			delete(all, name) // the packed one is out of date
 			broken = append(broken, name)
-			return nil
 		case len(all)+len(broken) >= r.limits.Files:
 			return r.manyReferences()
+		default:
+			all[name] = ref
 		}
-		all[name] = ref
 		return nil
 	})
 	if err != nil {
