@@ -243,47 +243,34 @@ func (w *window) inShellPID() int {
 	return pid
 }
 
-// Ctrl-Z goes back to the shell, which has its terminal as it was; from there the screen goes
-// on.
+// Ctrl-Z goes back to the shell, which has its terminal as it was, also while the program starts servers.
+// From there the screen goes on.
 func TestSuspended(t *testing.T) {
 	t.Parallel()
-	dir := shortDir(t)
-	w := newWindow(t, dir, nil, "chat", "--server", "one=actor "+dir)
-	w.inShell()
-	w.start()
-	go w.read()
-	w.sees("lists the keys")
-	w.types("draft\x1a")
-	w.sees(fmt.Sprint("STOPPED ", 128+int(syscall.SIGTSTP)))
-	w.unchanged()
-	w.types("\n")
-	w.sees("draft")
-	w.types("\x15/quit\r")
-	w.sees("ENDED 0")
-	w.gone()
-	w.unchanged()
-}
-
-// Ctrl-Z stops the program also while it starts servers.
-func TestSuspendedAtStart(t *testing.T) {
-	t.Parallel()
-	dir := shortDir(t)
-	args := []string{"chat"}
-	for i := range 30 {
-		args = append(args, "--server", fmt.Sprintf("s%d=actor %s", i, dir))
+	for name, servers := range map[string]int{"one server": 1, "many that start": 30} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := shortDir(t)
+			args := []string{"chat"}
+			for i := range servers {
+				args = append(args, "--server", fmt.Sprintf("s%d=actor %s", i, dir))
+			}
+			w := newWindow(t, dir, nil, args...)
+			w.inShell()
+			w.start()
+			go w.read()
+			w.sees("lists the keys")
+			w.types("draft\x1a")
+			w.sees(fmt.Sprint("STOPPED ", 128+int(syscall.SIGTSTP)))
+			w.unchanged()
+			w.types("\n")
+			w.sees("draft")
+			w.types("\x15/quit\r")
+			w.sees("ENDED 0")
+			w.gone()
+			w.unchanged()
+		})
 	}
-	w := newWindow(t, dir, nil, args...)
-	w.inShell()
-	w.start()
-	go w.read()
-	w.sees("lists the keys")
-	w.types("draft\x1a")
-	w.sees(fmt.Sprint("STOPPED ", 128+int(syscall.SIGTSTP)))
-	w.types("\n")
-	w.sees("draft")
-	w.types("\x15/quit\r")
-	w.sees("ENDED 0")
-	w.gone()
 }
 
 // After a signal that stops the program, the screen has its terminal again.
