@@ -1,6 +1,7 @@
 package filesystem
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -74,31 +75,12 @@ func unified(ctx context.Context, name, old, now string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var out strings.Builder
+	var out bytes.Buffer
 	fmt.Fprintf(&out, "Index: %s\n%s\n--- %s\toriginal\n+++ %s\tmodified\n", name, strings.Repeat("=", 67), name, name)
-	write := func(sign byte, line []byte) {
-		out.WriteByte(sign)
-		out.Write(line)
-		if !strings.HasSuffix(string(line), "\n") {
-			out.WriteString("\n\\ No newline at end of file\n")
-		}
-	}
 	const around = 4
 	for _, h := range d.Hunks(around) {
 		fmt.Fprintf(&out, "@@ -%s +%s @@\n", span(h.A0, h.A1), span(h.B0, h.B1))
-		for i, j := h.A0, h.B0; i < h.A1 || j < h.B1; {
-			switch {
-			case i < h.A1 && d.Removed[i]:
-				write('-', a[i])
-				i++
-			case j < h.B1 && d.Added[j]:
-				write('+', b[j])
-				j++
-			default:
-				write(' ', a[i])
-				i, j = i+1, j+1
-			}
-		}
+		d.WriteLines(&out, h, a, b)
 	}
 	return out.String(), nil
 }

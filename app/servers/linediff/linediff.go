@@ -532,3 +532,28 @@ func (d *Diff) Hunks(context int) []Hunk {
 	}
 	return out
 }
+
+// WriteLines writes the lines of a hunk of the texts a and b as unified diffs have them, each after its
+// sign. A last line without a line end is followed by a line that says so.
+func (d *Diff) WriteLines(out *bytes.Buffer, h Hunk, a, b [][]byte) {
+	write := func(sign byte, line []byte) {
+		out.WriteByte(sign)
+		out.Write(line)
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			out.WriteString("\n\\ No newline at end of file\n")
+		}
+	}
+	for i, j := h.A0, h.B0; i < h.A1 || j < h.B1; {
+		switch {
+		case i < h.A1 && d.Removed[i]:
+			write('-', a[i])
+			i++
+		case j < h.B1 && d.Added[j]:
+			write('+', b[j])
+			j++
+		default:
+			write(' ', a[i])
+			i, j = i+1, j+1
+		}
+	}
+}

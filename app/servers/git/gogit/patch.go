@@ -204,20 +204,7 @@ func (p *patcher) hunks(head string, a, b [][]byte) error {
 			out.WriteString(" " + function)
 		}
 		out.WriteByte('\n')
-		for i, j := h.A0, h.B0; i < h.A1 || j < h.B1; {
-			switch {
-			case i < h.A1 && d.Removed[i]:
-				writeLine(out, '-', a[i])
-				i++
-			case j < h.B1 && d.Added[j]:
-				writeLine(out, '+', b[j])
-				j++
-			default:
-				writeLine(out, ' ', a[i])
-				i++
-				j++
-			}
-		}
+		d.WriteLines(out, h, a, b)
 		if _, err := out.WriteTo(p.out); err != nil {
 			return err
 		}
@@ -231,14 +218,6 @@ func tab(label string) string {
 		return "\t"
 	}
 	return ""
-}
-
-func writeLine(out *bytes.Buffer, sign byte, line []byte) {
-	out.WriteByte(sign)
-	out.Write(line)
-	if len(line) == 0 || line[len(line)-1] != '\n' {
-		out.WriteString("\n\\ No newline at end of file\n")
-	}
 }
 
 // span writes lines start to end, which are counted from 0, as a hunk names them.
