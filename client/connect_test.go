@@ -1,8 +1,10 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -316,41 +318,65 @@ func TestSlowStart(t *testing.T) {
 }
 
 // Ruling 4, over HTTP: a server that wakes up at the first request is spoken to in its newest
-// revision, and the session that the handshake opened is deleted.
+// revision, and the session that the handshake opened is deleted. One that stays too slow for
+// the probe keeps its session, and the log says what that may cost.
 func TestSlowStartHTTP(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		var left []string
-		awake := &site{on: map[string]func(*http.Request, string) *http.Response{
-			mcp.MethodInitialize: func(_ *http.Request, id string) *http.Response {
-				resp := result(id, initialized)
-				resp.Header.Set("Mcp-Session-Id", "s-1")
-				return resp
-			},
-		}}
-		s := webtest.RoundTripper(func(r *http.Request) (*http.Response, error) {
-			select {
-			case <-time.After(7*time.Second - time.Since(start)):
-			case <-r.Context().Done():
-				return nil, context.Cause(r.Context())
-			}
-			if r.Method == http.MethodDelete {
-				left = append(left, r.Header.Get("Mcp-Session-Id"))
-			}
-			return awake.RoundTrip(r)
+	for name, test := range map[string]struct {
+		probe time.Duration // each takes as long
+		want  string
+		took  time.Duration
+		left  []string
+		known string
+		says  string
+	}{
+		"awake": {0, modern, 7 * time.Second, []string{"s-1"}, modern, ""},
+		"slow":  {6 * time.Second, newest, 12 * time.Second, nil, "", "set Options.DiscoverProbe higher"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				var left []string
+				awake := &site{on: map[string]func(*http.Request, string) *http.Response{
+					mcp.MethodInitialize: func(_ *http.Request, id string) *http.Response {
+						resp := result(id, initialized)
+						resp.Header.Set("Mcp-Session-Id", "s-1")
+						return resp
+					},
+				}}
+				s := webtest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+					wait := 7*time.Second - time.Since(start)
+					if r.Header.Get("Mcp-Method") == mcp.MethodDiscover {
+						wait = max(wait, test.probe)
+					}
+					select {
+					case <-time.After(wait):
+					case <-r.Context().Done():
+						return nil, context.Cause(r.Context())
+					}
+					if r.Method == http.MethodDelete {
+						left = append(left, r.Header.Get("Mcp-Session-Id"))
+					}
+					return awake.RoundTrip(r)
+				})
+				memory := client.NewEraMemory()
+				var log bytes.Buffer
+				c := dial(t, &streamable.Dialer{URL: "http://slow.example/mcp", Client: &http.Client{Transport: s}},
+					&client.Options{Eras: memory, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				if took := time.Since(start); c.Version() != test.want || took != test.took {
+					t.Errorf("version %s after %v", c.Version(), took)
+				}
+				if !slices.Equal(left, test.left) {
+					t.Errorf("the sessions %q were ended", left)
+				}
+				if v, _ := memory.Recall("http://slow.example/mcp"); v != test.known {
+					t.Errorf("remembered as %q", v)
+				}
+				if said := log.String(); !strings.Contains(said, test.says) || test.says == "" && said != "" {
+					t.Errorf("the log says %q, want %q", said, test.says)
+				}
+			})
 		})
-		memory := client.NewEraMemory()
-		c := dial(t, &streamable.Dialer{URL: "http://slow.example/mcp", Client: &http.Client{Transport: s}}, &client.Options{Eras: memory})
-		if took := time.Since(start); c.Version() != modern || took != 7*time.Second {
-			t.Errorf("version %s after %v", c.Version(), took)
-		}
-		if !slices.Equal(left, []string{"s-1"}) {
-			t.Errorf("the sessions %q were ended", left)
-		}
-		if v, _ := memory.Recall("http://slow.example/mcp"); v != modern {
-			t.Errorf("remembered as %q", v)
-		}
-	})
+	}
 }
 
 // Rulings 4 and 31: a server that ends at the probe gets another probe, and then

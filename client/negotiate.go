@@ -350,7 +350,12 @@ func (o *negotiation) reconsider(ctx context.Context) error {
 		return nil
 	}
 	d, err := o.discover(ctx, o.modern[0])
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrTimeout):
+		o.c.log.Warn("the server did not say in time whether it speaks a newer revision; "+
+			"if it does, set Options.DiscoverProbe higher", "version", o.cn.session().facts.Version, "err", err)
+		return nil
+	case err != nil:
 		o.c.log.Debug("a slow server does not know the probe", "err", err)
 		return nil
 	}

@@ -225,7 +225,7 @@ func TestAppsHost(t *testing.T) {
 	e := &endpoint{}
 	e.serve(t, appServer(), nil)
 	d, _ := dialer(t, e.url)
-	c, err := client.Connect(bounded(t), d, &client.Options{Extensions: []client.Extension{apps.Extension()}})
+	c, err := client.Connect(bounded(t), d, &client.Options{DiscoverProbe: patience, Extensions: []client.Extension{apps.Extension()}})
 	if err != nil {
 		t.Fatal(err)
 	}

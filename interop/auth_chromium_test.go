@@ -136,7 +136,7 @@ func TestAuthChromium(t *testing.T) {
 	ctx := bounded(t)
 	d := streamable.URL(s.uri())
 	d.Client = l.HTTPClient(nil)
-	c, err := client.Connect(ctx, d, &client.Options{Eras: client.NewEraMemory()})
+	c, err := client.Connect(ctx, d, &client.Options{Eras: client.NewEraMemory(), DiscoverProbe: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,7 +126,7 @@ func TestAuthDenied(t *testing.T) {
 			b := newBrowser(t, fill)
 			d := streamable.URL(s.uri())
 			d.Client = s.signIn(t, b, preRegistered(s.issuer.url)).HTTPClient(nil)
-			_, err := client.Connect(bounded(t), d, &client.Options{Eras: client.NewEraMemory()})
+			_, err := client.Connect(bounded(t), d, &client.Options{Eras: client.NewEraMemory(), DiscoverProbe: patience})
 			if name == "denied" {
 				if refused := (*login.AuthorizationError)(nil); !errors.As(err, &refused) || refused.Code != oauth.AccessDenied {
 					t.Errorf("the error is %v", err)

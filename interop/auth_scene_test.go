@@ -128,7 +128,7 @@ func (s *scene) connect(ctx context.Context, t *testing.T, l *login.Client) *cli
 	t.Helper()
 	d := streamable.URL(s.uri())
 	d.Client = l.HTTPClient(nil)
-	c, err := client.Connect(ctx, d, &client.Options{Eras: client.NewEraMemory()})
+	c, err := client.Connect(ctx, d, &client.Options{Eras: client.NewEraMemory(), DiscoverProbe: patience})
 	if err != nil {
 		t.Fatalf("connecting: %v", err)
 	}

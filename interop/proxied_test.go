@@ -16,7 +16,7 @@ import (
 // is spoken to in one of versions, or any.
 func proxied(t *testing.T, d transport.Dialer, versions ...string) transport.Dialer {
 	t.Helper()
-	p, err := proxy.Connect(bounded(t), d, &proxy.Options{Client: client.Options{Versions: versions}})
+	p, err := proxy.Connect(bounded(t), d, &proxy.Options{Client: client.Options{Versions: versions, DiscoverProbe: patience}})
 	if err != nil {
 		t.Fatal(err)
 	}

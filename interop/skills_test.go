@@ -134,7 +134,7 @@ func TestSkillsTypeScriptRefuses(t *testing.T) {
 func connectSkills(t *testing.T, args ...string) *client.Client {
 	t.Helper()
 	url := startServer(t, nil, append([]string{"skills-server.mjs"}, args...)...)
-	c, err := client.Connect(bounded(t), streamable.URL(url), &client.Options{Extensions: []client.Extension{skills.Extension()}})
+	c, err := client.Connect(bounded(t), streamable.URL(url), &client.Options{DiscoverProbe: patience, Extensions: []client.Extension{skills.Extension()}})
 	if err != nil {
 		t.Fatal(err)
 	}

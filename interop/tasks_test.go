@@ -35,7 +35,7 @@ func (f *taskForms) answer(_ context.Context, r *client.ElicitRequest) (*mcp.Eli
 func ofTasks(t *testing.T, url string, f *taskForms, o *tasks.WaitOptions) *client.Client {
 	t.Helper()
 	c, err := client.Connect(t.Context(), streamable.URL(url), &client.Options{
-		Extensions: []client.Extension{tasks.Client(o)}, OnElicit: f.answer,
+		Extensions: []client.Extension{tasks.Client(o)}, OnElicit: f.answer, DiscoverProbe: patience,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package ours
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/interop/script"
@@ -31,7 +32,8 @@ type peer struct{ *client.Client }
 
 func connect(ctx context.Context, dialer transport.Dialer, version string, events *script.Events) (script.Client, error) {
 	o := &client.Options{
-		Eras: client.NewEraMemory(),
+		Eras:          client.NewEraMemory(),
+		DiscoverProbe: time.Minute, // a server that is slow to start is not an old one
 		OnElicit: func(_ context.Context, q *client.ElicitRequest) (*mcp.ElicitResult, error) {
 			return client.Accept(answer{events.Answer(q.Params.Message)})
 		},
