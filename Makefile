@@ -13,7 +13,7 @@ GOVULNCHECK_VERSION := v1.9.0
 # Packages of the modules that change together.
 ALL := ./... ./app/... ./conformance/... ./contrib/otel/... ./contrib/prometheus/...
 # Modules outside the workspace: they need the SDKs of others, or are tools.
-APART := interop bench examples release lint
+APART := app/interop bench examples release lint
 # Flags of the linters; make itself sets LINT to "lint".
 LINT :=
 # Flags of the tests of interop.
@@ -47,7 +47,7 @@ test: ## run every test of the workspace
 RACE := GORACE=atexit_sleep_ms=0 $(GO) test -race -vet=off -timeout 60m -gcflags=all=-dwarf=false
 UNDETECTED := -race=false -dwarf=false
 RACE_APP := -gcflags='modernc.org/sqlite/lib=$(UNDETECTED)' -gcflags='modernc.org/libc=$(UNDETECTED)' \
-	./app/cli ./app/... ./contrib/otel/... ./contrib/prometheus/...
+	./app/internal/cli ./app/... ./contrib/otel/... ./contrib/prometheus/...
 race: ## run all tests but serial ones that take long with the race detector, of both parts even if one fails
 	@$(MAKE) -k race-library race-program
 race-library: ## the tests of the library with the race detector
@@ -66,7 +66,7 @@ microbench: ## run every benchmark of the packages, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(ALL)
 
 bench: ## measure beside the libraries of others and write docs/benchmarks.md; needs npm and a network, takes ten minutes
-	for part in bench/servers/ts bench/clients/ts interop/peers; do (cd $$part && npm ci) || exit 1; done
+	for part in bench/servers/ts bench/clients/ts app/interop/peers; do (cd $$part && npm ci) || exit 1; done
 	cd bench && GOWORK=off $(GO) run . -out ../docs
 
 instructions: ## count the instructions of a request by valgrind and write them to docs/benchmarks.md
@@ -91,52 +91,55 @@ flake: ## run the tests of FLAKE_PACKAGES (all) FLAKE_COUNT times (20) while all
 
 # Each part of soak takes at most an hour on two processors.
 SOAK := soak-flake-cli soak-flake-host soak-flake-interop soak-flake-transport soak-kills soak-kills-git soak-rounds \
-	soak-chaos soak-load soak-builtins soak-servers soak-race soak-fuzz soak-release soak-lint soak-cross
+	soak-chaos soak-load soak-builtins soak-servers soak-race soak-fuzz-library soak-fuzz-program \
+	soak-release soak-lint soak-cross
 .PHONY: quick soak $(SOAK)
 soak: $(SOAK) ## what takes hours, in parts of at most one hour
 
 soak-flake-cli: ## the tests of the program 4 times on a busy machine
-	FLAKE_COUNT=4 FLAKE_PACKAGES=./app/cli .ci/flake
+	FLAKE_COUNT=4 FLAKE_PACKAGES=./app/internal/cli .ci/flake
 soak-flake-host: ## the tests of all packages of the program but cli, and of host, on a busy machine
-	FLAKE_COUNT=4 FLAKE_PACKAGES="$$($(GO) list ./host ./app/... | grep -v '/app/cli$$' | tr '\n' ' ')" .ci/flake
+	FLAKE_COUNT=4 FLAKE_PACKAGES="$$($(GO) list ./host ./app/... | grep -v '/app/internal/cli$$' | tr '\n' ' ')" .ci/flake
 soak-flake-interop: ## the tests with the SDKs of others 5 times on a busy machine; needs npm and a network
-	FLAKE_COUNT=5 FLAKE_PACKAGES=interop/... .ci/flake
+	FLAKE_COUNT=5 FLAKE_PACKAGES=app/interop/... .ci/flake
 soak-flake-transport: ## the tests of the library 10 times on a busy machine
 	FLAKE_COUNT=10 FLAKE_PACKAGES=./... .ci/flake
 
 soak-kills: ## processes that are killed hundreds of times
-	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 40m -run '^Test(KillLosesNothing|KilledServers)$$' ./app/store/tasks ./app/store/local
-	PARLEY_TEST_KILLS=50 $(GO) test -count=1 -timeout 40m -run '^TestKilled(Run|Chat)$$' ./app/cli
-	PARLEY_TEST_KILLS=100 $(GO) test -count=1 -timeout 40m -run '^TestKilled(Refresh|Audit)$$' ./app/cli
-	PARLEY_TEST_KILLS=1000 $(GO) test -count=1 -timeout 20m -run '^TestKilled$$' ./app/servers/memory
-	PARLEY_TEST_KILLS=400 $(GO) test -count=1 -timeout 20m -run '^TestKilled$$' ./app/audit
+	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 40m -run '^Test(KillLosesNothing|KilledServers)$$' ./app/internal/store/tasks ./app/internal/store/local
+	PARLEY_TEST_KILLS=50 $(GO) test -count=1 -timeout 40m -run '^TestKilled(Run|Chat)$$' ./app/internal/cli
+	PARLEY_TEST_KILLS=100 $(GO) test -count=1 -timeout 40m -run '^TestKilled(Refresh|Audit)$$' ./app/internal/cli
+	PARLEY_TEST_KILLS=1000 $(GO) test -count=1 -timeout 20m -run '^TestKilled$$' ./app/internal/servers/memory
+	PARLEY_TEST_KILLS=400 $(GO) test -count=1 -timeout 20m -run '^TestKilled$$' ./app/internal/audit
 soak-kills-git: ## kills, swapped folders and repositories of the git server
-	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 40m -run '^TestKilled$$' ./app/servers/git
-	PARLEY_TEST_SWAPS=10000 $(GO) test -count=1 -timeout 40m -run '^TestSwappedFolder$$' ./app/servers/git
-	PARLEY_TEST_GIT_CASES=50 $(GO) test -count=1 -timeout 40m -run '^TestJudge' ./app/servers/git
+	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 40m -run '^TestKilled$$' ./app/internal/servers/git
+	PARLEY_TEST_SWAPS=10000 $(GO) test -count=1 -timeout 40m -run '^TestSwappedFolder$$' ./app/internal/servers/git
+	PARLEY_TEST_GIT_CASES=50 $(GO) test -count=1 -timeout 40m -run '^TestJudge' ./app/internal/servers/git
 soak-rounds: ## a million steps of a model of sessions, and hosts and screens that begin and end a hundred times
 	PARLEY_TEST_STEPS=1000000 $(GO) test -count=1 -run '^TestModel$$' ./transport/streamable
-	PARLEY_TEST_MEASURE=1 $(GO) test -v -count=1 -timeout 20m -run '^TestMeasureSize$$' ./app/admin
-	PARLEY_TEST_ROUNDS=100 $(GO) test -count=1 -timeout 40m -run '^Test(RoundsOf.*|EndsOfScreen)$$' ./host ./app/cli
+	PARLEY_TEST_MEASURE=1 $(GO) test -v -count=1 -timeout 20m -run '^TestMeasureSize$$' ./app/internal/admin
+	PARLEY_TEST_ROUNDS=100 $(GO) test -count=1 -timeout 40m -run '^Test(RoundsOf.*|EndsOfScreen)$$' ./host ./app/internal/cli
 soak-chaos: ## faults of connections with hundreds of seeds; needs npm for the SDKs of others
-	PARLEY_TEST_SEEDS=200 $(GO) test -count=1 -timeout 40m -run '^TestClientOver' ./app/inspect/chaos
-	PARLEY_TEST_SEEDS=20 $(GO) test -count=1 -timeout 60m -run '^TestBuiltinsBehindChaos$$' ./app/cli
-	if [ -d interop/peers/node_modules ]; then cd interop && PARLEY_TEST_SEEDS=200 PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -count=1 -timeout 90m -run '^TestChaos' .; fi
+	PARLEY_TEST_SEEDS=200 $(GO) test -count=1 -timeout 40m -run '^TestClientOver' ./app/internal/inspect/chaos
+	PARLEY_TEST_SEEDS=20 $(GO) test -count=1 -timeout 60m -run '^TestBuiltinsBehindChaos$$' ./app/internal/cli
+	if [ -d app/interop/peers/node_modules ]; then cd app/interop && PARLEY_TEST_SEEDS=200 PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -count=1 -timeout 90m -run '^TestChaos' .; fi
 soak-load: ## keys that change under load
-	PARLEY_TEST_LOAD=1m $(GO) test -count=1 -timeout 20m -run '^TestKeysUnderLoad$$' ./app/admin
+	PARLEY_TEST_LOAD=1m $(GO) test -count=1 -timeout 20m -run '^TestKeysUnderLoad$$' ./app/internal/admin
 soak-builtins: ## ten minutes of load on each built-in server
-	PARLEY_TEST_LOAD=10m $(GO) test -count=1 -timeout 90m -parallel 4 -run '^TestBuiltinsForLong$$' ./app/cli
+	PARLEY_TEST_LOAD=10m $(GO) test -count=1 -timeout 90m -parallel 4 -run '^TestBuiltinsForLong$$' ./app/internal/cli
 soak-servers: ## the servers from npm that people use; needs npm and a network
-	cd interop/peers && npm ci
-	cd interop/peers/servers && npm ci
-	cd interop && PARLEY_TEST_PEERS=1 PARLEY_TEST_NPX=all GOWORK=off $(GO) test -v -count=1 -timeout 50m -run '^TestNPMServers$$' .
+	cd app/interop/peers && npm ci
+	cd app/interop/peers/servers && npm ci
+	cd app/interop && PARLEY_TEST_PEERS=1 PARLEY_TEST_NPX=all GOWORK=off $(GO) test -v -count=1 -timeout 50m -run '^TestNPMServers$$' .
 soak-race: ## every test of the library and the program with the race detector
 	GOWORK=off $(RACE) ./...
 	PARLEY_TEST_KILLS=4 PARLEY_TEST_SEEDS=3 $(RACE) $(RACE_APP)
 # A count, not a time: at the end of a time the fuzzing engine may report its own deadline as a
 # failure (golang/go#75804, mended in Go 1.27).
-soak-fuzz: ## every fuzz target with 100,000 inputs
-	$(MAKE) fuzz FUZZTIME=100000x
+soak-fuzz-library: ## every fuzz target of the library with 100,000 inputs
+	FUZZ_WITHOUT=app FUZZTIME=100000x .ci/fuzz
+soak-fuzz-program: ## every fuzz target of the program with 100,000 inputs
+	FUZZ_FOLDER=app FUZZTIME=100000x .ci/fuzz
 soak-release: ## a release that is compiled twice
 	$(MAKE) release-test RELEASE_TEST=whole
 soak-lint: ## linters that analyze dependencies, too
@@ -173,8 +176,8 @@ conformance: ## hold the library to the official conformance suite; needs npm, a
 
 # -count=1: Go's cache of results does not see what node reads.
 interop: ## talk to the SDKs of others, in both directions; needs npm and a network; INTEROP=-short asks less
-	cd interop/peers && npm ci
-	cd interop && PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -vet=off -count=1 -timeout 60m $(INTEROP) ./...
+	cd app/interop/peers && npm ci
+	cd app/interop && PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -vet=off -count=1 -timeout 60m $(INTEROP) ./...
 
 examples: ## build the programs of examples and try what the guide shows
 	cd examples && GOWORK=off $(GO) test -vet=off -count=1 ./...

@@ -139,7 +139,7 @@ func loadMetrics(out []byte) (report.Metrics, error) {
 }
 
 // peersDir is the folder with programs of others, which module interop installs.
-func (b *bench) peersDir() string { return filepath.Join(b.dir, "..", "interop", "peers") }
+func (b *bench) peersDir() string { return filepath.Join(b.dir, "..", "app", "interop", "peers") }
 
 // node is the Node.js of that folder, or that of the system.
 func (b *bench) node() string {

@@ -29,7 +29,7 @@ func TestScenarios(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.Name, func(t *testing.T) {
 			if s.peers && (os.Getenv("PARLEY_TEST_PEERS") == "" || !b.hasPeers()) {
-				t.Skip("set PARLEY_TEST_PEERS=1 to run peers from npm, which \"npm ci\" in interop/peers installs")
+				t.Skip("set PARLEY_TEST_PEERS=1 to run peers from npm, which \"npm ci\" in app/interop/peers installs")
 			}
 			s.servers = slices.DeleteFunc(slices.Clone(s.servers), func(server string) bool {
 				peer := slices.Contains([]string{report.GoSDK, report.MCPGo, report.TS, inspectorName}, server)

@@ -20,7 +20,7 @@ var (
 	ErrLost = errors.New("the lease of the task is lost")
 )
 
-// A Store keeps tasks. [Memory] is one; app/store/tasks has them in SQLite and
+// A Store keeps tasks. [Memory] is one; app/internal/store/tasks has them in SQLite and
 // PostgreSQL, and package storetest checks one. [Task.Apply] and [Task.Take] are what
 // Change and Answer do to the state of a task.
 //

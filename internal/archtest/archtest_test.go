@@ -108,18 +108,18 @@ func TestImports(t *testing.T) {
 			want: []string{"mcptest/a.go:1: mcptest must not import " + home + "oauth/guard: see the import table in docs/architecture.md"},
 		},
 		"public to internal": {
-			file: "app/tui/a.go",
+			file: "app/internal/tui/a.go",
 			text: `package tui; import _ "` + home + `internal/wire"`,
-			want: []string{"app/tui/a.go:1: app/tui must not import " + home + "internal/wire: see the import table in docs/architecture.md"},
+			want: []string{"app/internal/tui/a.go:1: app/internal/tui must not import " + home + "internal/wire: see the import table in docs/architecture.md"},
 		},
 		"app to app": {
-			file: "app/tui/a.go",
-			text: `package tui; import _ "` + home + `app/config"`,
-			want: []string{"app/tui/a.go:1: app/tui must not import " + home + "app/config: see the import table in docs/architecture.md"},
+			file: "app/internal/tui/a.go",
+			text: `package tui; import _ "` + home + `app/internal/config"`,
+			want: []string{"app/internal/tui/a.go:1: app/internal/tui must not import " + home + "app/internal/config: see the import table in docs/architecture.md"},
 		},
 		"cli to app": {
-			file: "app/cli/a.go",
-			text: `package cli; import _ "` + home + `app/config"`,
+			file: "app/internal/cli/a.go",
+			text: `package cli; import _ "` + home + `app/internal/config"`,
 		},
 		"main to library": {
 			file: "app/cmd/parley/a.go",
@@ -173,9 +173,9 @@ func TestImports(t *testing.T) {
 			text: `package client_test; import _ "` + home + `server"; import _ "encoding/json"`,
 		},
 		"test outside the library": {
-			file: "app/tui/a_test.go",
+			file: "app/internal/tui/a_test.go",
 			text: `package tui_test; import _ "` + home + `internal/wire"`,
-			want: []string{"app/tui/a_test.go:1: a test of app/tui must not import " + home + "internal/wire, which is for the library alone"},
+			want: []string{"app/internal/tui/a_test.go:1: a test of app/internal/tui must not import " + home + "internal/wire, which is for the library alone"},
 		},
 		"testdata": {
 			file: "client/testdata/a.go",
@@ -230,7 +230,7 @@ func TestDates(t *testing.T) {
 		"mcp/raw.go":                   "package mcp\nconst r = `2024-11-05`",
 		"mcp/testdata/a.go":            "package mcp" + date,
 		"schema/a.go":                  "package schema\nconst layout = \"2006-01-02T15:04\"",
-		"app/model/a.go":               "package model\nvar header = []string{\"anthropic-version\", \"2023-06-01\", \"2023-01-01\"}",
+		"app/internal/model/a.go":      "package model\nvar header = []string{\"anthropic-version\", \"2023-06-01\", \"2023-01-01\"}",
 	}).Dates()
 	expect(
 		t, got,

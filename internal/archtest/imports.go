@@ -29,12 +29,12 @@ func within(base, pkg string) bool {
 
 // internal says whether a package is for the library alone.
 func internal(pkg string) bool {
-	return within("internal", pkg) || strings.Contains(pkg, "/internal/") || strings.HasSuffix(pkg, "/internal")
+	return !within("app", pkg) && (within("internal", pkg) || strings.Contains(pkg, "/internal/") || strings.HasSuffix(pkg, "/internal"))
 }
 
 // public says whether a package belongs to the library and to everyone.
 func public(pkg string) bool {
-	return !internal(pkg) && !matches("app/... conformance/... contrib/... bench/... interop/... examples/...", pkg)
+	return !internal(pkg) && !matches("app/... conformance/... contrib/... bench/... app/interop/... examples/...", pkg)
 }
 
 // rowOf returns the row of a package.

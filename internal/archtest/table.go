@@ -61,32 +61,32 @@ var rows = []row{
 	},
 	{"contrib/prometheus", "public contrib/prometheus/metrics"},
 	{"contrib/...", "public"},
-	{"app/cmd/parley app/cmd/parley-docs", "app/cli"},
-	{"app/cli", "public contrib/... app/... !app/cmd/..."},
-	{"app/model/anthropic app/model/openai app/model/gemini", "public app/model/provider"},
-	{"app/inspect/...", "public app/inspect/... app/face"},
-	{"app/face", "public app/face/facetest"},
-	{"app/tui/panel", "public app/face app/face/facetest app/tui/style"},
-	{"app/tui", "public app/face app/tui/style app/tui/panel"},
-	{"app/store/records", "public app/printable app/store/database app/store/seal"},
-	{"app/store/tasks app/store/local", "public app/store/database"},
-	{"app/admin", "public app/audit app/printable app/store/records app/userauth"},
-	{"app/userauth", "public app/printable"},
-	{"app/audit", "public app/safefile"},
-	{"app/store/secrets", "public app/safefile"},
-	{"app/store/seal", ""},
-	{"app/servers/memory", "public app/servers app/safefile"},
-	{"app/discover", "public app/config"},
-	{"app/servers/fetch", "public app/servers app/servers/fetch/..."},
-	{"app/servers/filesystem", "public app/servers app/servers/filesystem/... app/servers/linediff"},
-	{"app/servers/git", "public app/servers app/servers/git/..."},
-	{"app/servers/git/...", "public app/servers/git/... app/servers/linediff"},
-	{"app/servers/linediff", ""},
-	{"app/servers/...", "public app/servers"},
-	{"app/...", "public"},
+	{"app/cmd/parley app/cmd/parley-docs", "app/internal/cli"},
+	{"app/internal/cli", "public contrib/... app/internal/..."},
+	{"app/internal/model/anthropic app/internal/model/openai app/internal/model/gemini", "public app/internal/model/provider"},
+	{"app/internal/inspect/...", "public app/internal/inspect/... app/internal/face"},
+	{"app/internal/face", "public app/internal/face/facetest"},
+	{"app/internal/tui/panel", "public app/internal/face app/internal/face/facetest app/internal/tui/style"},
+	{"app/internal/tui", "public app/internal/face app/internal/tui/style app/internal/tui/panel"},
+	{"app/internal/store/records", "public app/internal/printable app/internal/store/database app/internal/store/seal"},
+	{"app/internal/store/tasks app/internal/store/local", "public app/internal/store/database"},
+	{"app/internal/admin", "public app/internal/audit app/internal/printable app/internal/store/records app/internal/userauth"},
+	{"app/internal/userauth", "public app/internal/printable"},
+	{"app/internal/audit", "public app/internal/safefile"},
+	{"app/internal/store/secrets", "public app/internal/safefile"},
+	{"app/internal/store/seal", ""},
+	{"app/internal/servers/memory", "public app/internal/servers app/internal/safefile"},
+	{"app/internal/discover", "public app/internal/config"},
+	{"app/internal/servers/fetch", "public app/internal/servers app/internal/servers/fetch/..."},
+	{"app/internal/servers/filesystem", "public app/internal/servers app/internal/servers/filesystem/... app/internal/servers/linediff"},
+	{"app/internal/servers/git", "public app/internal/servers app/internal/servers/git/..."},
+	{"app/internal/servers/git/...", "public app/internal/servers/git/... app/internal/servers/linediff"},
+	{"app/internal/servers/linediff", ""},
+	{"app/internal/servers/...", "public app/internal/servers"},
+	{"app/interop/...", "public app/interop/..."},
+	{"app/internal/...", "public"},
 	{"conformance/...", "public conformance/..."},
 	{"bench/...", "public bench/..."},
-	{"interop/...", "public interop/..."},
 	{"examples/...", "public contrib/..."},
 	{"release lint", ""},
 }
@@ -104,7 +104,7 @@ type reservation struct {
 
 var reservations = []reservation{
 	{
-		"encoding/json", "internal/wire app/... conformance/... bench/... interop/... examples/... release",
+		"encoding/json", "internal/wire app/... conformance/... bench/... app/interop/... examples/... release",
 		"the library has one JSON codec, and it is strict",
 	},
 	{
@@ -124,40 +124,40 @@ var reservations = []reservation{
 		"what is not that transport should not need it",
 	},
 	{
-		"github.com/go-jose/go-jose/v4", "oauth/internal/jwt interop/...",
+		"github.com/go-jose/go-jose/v4", "oauth/internal/jwt app/interop/...",
 		"tokens are signed and verified in one place",
 	},
 	{
-		"go.yaml.in/yaml/v3", "ext/skills app/config",
+		"go.yaml.in/yaml/v3", "ext/skills app/internal/config",
 		"what YAML means is decided where skills, and where configuration is read",
 	},
 	{
-		"github.com/go-git", "app/servers/git/...",
+		"github.com/go-git", "app/internal/servers/git/...",
 		"repositories, whose contents are of strangers, are read in one place",
 	},
 	{
-		"github.com/tailscale/hujson", "app/config",
+		"github.com/tailscale/hujson", "app/internal/config",
 		"JSON with comments is for configuration alone",
 	},
 	{
-		"github.com/fsnotify/fsnotify", "app/servers/filesystem",
+		"github.com/fsnotify/fsnotify", "app/internal/servers/filesystem",
 		"files are watched where they are served",
 	},
 	{
-		"codeberg.org/readeck/go-readability", "app/servers/fetch/article",
+		"codeberg.org/readeck/go-readability", "app/internal/servers/fetch/article",
 		"pages of strangers are bounded before they are read, in one place",
 	},
 	{
-		"github.com/JohannesKaufmann/html-to-markdown", "app/servers/fetch/article",
+		"github.com/JohannesKaufmann/html-to-markdown", "app/internal/servers/fetch/article",
 		"pages of strangers are bounded before they are read, in one place",
 	},
 	{
 		"net/http",
-		"transport/... oauth/... netguard host mcptest internal/linktest internal/webtest contrib/... app/... conformance/... bench/... interop/... examples/... release",
+		"transport/... oauth/... netguard host mcptest internal/linktest internal/webtest contrib/... app/... conformance/... bench/... app/interop/... examples/... release",
 		"the vocabulary, the server and the client know no transport",
 	},
 	{
-		"golang.org/x/net", "app/servers/fetch app/servers/fetch/article app/cli interop/...",
+		"golang.org/x/net", "app/internal/servers/fetch app/internal/servers/fetch/article app/internal/cli app/interop/...",
 		"the standard library has what others need of it",
 	},
 	{
@@ -165,7 +165,7 @@ var reservations = []reservation{
 		"the page of metrics is written without it; tests hold it to the parser",
 	},
 	{
-		"golang.org/x/text", "policy app/servers/filesystem app/store/records app/userauth release",
+		"golang.org/x/text", "policy app/internal/servers/filesystem app/internal/store/records app/internal/userauth release",
 		"paths are compared in one place, names of files, names of users and passwords in one each",
 	},
 }
@@ -240,4 +240,4 @@ const revisionPackage = "internal/revision"
 
 // datePackages are the packages where a protocol revision may be named by its
 // date: internal/revision, and modules that are fixtures or measurements.
-const datePackages = "internal/revision/... conformance/... bench/... interop/... examples/..."
+const datePackages = "internal/revision/... conformance/... bench/... app/interop/... examples/..."

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra/doc"
 
-	"github.com/parley-mcp/parley/app/cli"
+	"github.com/parley-mcp/parley/app/internal/cli"
 )
 
 func main() {

@@ -6,7 +6,7 @@ import (
 	"context"
 	"os"
 
-	"github.com/parley-mcp/parley/app/cli"
+	"github.com/parley-mcp/parley/app/internal/cli"
 )
 
 func main() {

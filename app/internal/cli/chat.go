@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/model"
+	"github.com/parley-mcp/parley/host"
+)
+
+func (p *program) chatCommand() *cobra.Command {
+	var flags conversationFlags
+	var plain, motion bool
+	cmd := &cobra.Command{
+		Use:   "chat [MESSAGE]",
+		Short: "Talk with the model, which works with your servers while you decide",
+		Long: `Open a conversation with the model and your servers: those of your own
+parley.jsonc and of the other MCP clients on this machine, or those that --server
+names, or without any the one that is built in. The model is that of your
+parley.jsonc or of --model; without either it is the offline model, a small
+planner that needs no key and no network. Every call that no rule or grant
+allows is shown to you first: allow it once, for longer, with other arguments,
+or refuse it with a reason that the model reads.
+
+Type /help for the commands in the conversation. A message may begin with
+/SERVER:PROMPT and may hold @SERVER:URI. Ctrl-C cancels what is under way, and
+once more quits. The session is kept: --resume last goes on with it.
+
+On a terminal the conversation has the whole screen: F1 lists the keys. With
+--plain, in a pipe, or where TERM is "dumb", it is in whole lines, without colour
+or movement, for screen readers too. NO_COLOR is heeded.`,
+		Example: `  parley chat
+  parley chat --resume last
+  parley chat --server 'files=npx -y @modelcontextprotocol/server-filesystem .'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withConversation(cmd.Context(), &flags, true, func(c *conversation) error {
+				if p.streams.Screen && !plain {
+					return p.chatScreen(cmd.Context(), c, strings.Join(args, " "), !motion)
+				}
+				return p.chat(cmd.Context(), c, strings.Join(args, " "))
+			})
+		},
+	}
+	p.conversationFlags(cmd.Flags(), &flags)
+	cmd.Flags().BoolVar(&plain, "plain", false, "whole lines, without colour or movement")
+	cmd.Flags().BoolVar(&motion, "motion", true, "on the screen, let something move while the model works")
+	return cmd
+}
+
+// A conversationFace is what a face needs to show a conversation.
+type conversationFace struct {
+	host    face.Host
+	session face.Session
+	// kept are the sessions to which the person can go.
+	kept *keptSessions
+	// interrupts tell that the person wants to interrupt.
+	interrupts chan os.Signal
+	// since is the last record that is not shown: a long session would scroll away what
+	// happened last.
+	since int64
+}
+
+// withFace sends the first message if there is one, starts the servers, and has a face show
+// the session until the person leaves.
+func (p *program) withFace(ctx context.Context, c *conversation, first string, show func(f *conversationFace) error) error {
+	kept := &keptSessions{p: p, host: c.host, store: c.store, model: c.model, open: c.session}
+	f := &conversationFace{
+		host: shownHost{face.OfHost(c.host), p, p.openSignIns()}, session: kept.show(), kept: kept,
+		interrupts: make(chan os.Signal, 1), since: face.LastExchanges(c.session.Snapshot().Records, face.ShownExchanges),
+	}
+	p.streams.chat.Store(&f.interrupts)
+	defer p.streams.chat.Store(nil)
+	if first != "" {
+		if err := c.session.Send(ctx, host.Input{Text: first}); err != nil {
+			return err
+		}
+	}
+	if err := c.host.Start(); err != nil { // they are ready when they are needed
+		return err
+	}
+	err := show(f)
+	if err == nil && p.streams.InTerminal && !p.unkept {
+		p.note("The session is kept: 'parley chat --resume last' goes on with it.")
+	}
+	return err
+}
+
+// chat shows the session in lines until the person leaves.
+func (p *program) chat(ctx context.Context, c *conversation, first string) error {
+	return p.withFace(ctx, c, first, func(f *conversationFace) error {
+		line := face.NewLine(p.keyboard(), p.streams.Out, &face.LineOptions{
+			Width: p.streams.Width, Echo: !p.streams.InTerminal, Interrupts: f.interrupts,
+			Model: c.models, SetTitle: c.store.SetTitle, Discard: p.discard(), Since: f.since,
+			Sessions: f.kept, Logs: p.serverLog, Image: clipboardImage, Now: p.streams.Now,
+		})
+		p.note("Session %s with the %s. /help lists what you can type, /quit ends.", c.session.ID(), modelTitle(c.session.Model()))
+		return line.Run(ctx, f.host, f.session)
+	})
+}
+
+// discard is how a face throws away what was typed before it asks; nil where nobody
+// types.
+func (p *program) discard() func() {
+	if !p.streams.InTerminal || p.streams.Flush == nil {
+		return nil
+	}
+	return func() {
+		p.streams.Flush()
+		p.keyboard().discard()
+	}
+}
+
+// askLine asks something at the terminal. What was typed before is no answer, nor what
+// comes too soon to be one.
+func (p *program) askLine(ctx context.Context, question string) (string, error) {
+	p.notePart("%s", question)
+	discard := p.discard()
+	if discard == nil {
+		return p.keyboard().line(ctx)
+	}
+	discard()
+	for since := time.Now(); ; since = time.Now() {
+		line, err := p.keyboard().line(ctx)
+		if err != nil || time.Since(since) >= face.Burst {
+			return line, err
+		}
+	}
+}
+
+// askYes asks for yes or no. Everything but a yes is a no.
+func (p *program) askYes(ctx context.Context, question string) (bool, error) {
+	line, err := p.askLine(ctx, question)
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return err == nil && (answer == "y" || answer == "yes"), err
+}
+
+// attend answers, at the terminal, what servers ask while a command of the person
+// runs, until the function that it returns is called. Without a terminal nobody is
+// asked, and rules decide.
+func (p *program) attend(ctx context.Context, h *host.Host) (leave func(), err error) {
+	s, err := h.NewSession(ctx, model.Offline{}, nil)
+	if err != nil || !p.streams.InTerminal {
+		return func() {}, err
+	}
+	line := face.NewLine(p.keyboard(), p.streams.Err, &face.LineOptions{
+		Width: p.streams.Width, QuestionsOnly: true, Discard: p.discard(),
+	})
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := line.Run(ctx, face.OfHost(h), face.OfSession(s, nil)); err != nil && !errors.Is(err, context.Canceled) {
+			p.logger().Warn("asking at the terminal", "error", err)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}, nil
+}

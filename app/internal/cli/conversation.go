@@ -1,0 +1,480 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/model"
+	"github.com/parley-mcp/parley/app/internal/store/local"
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/ext/skills"
+	"github.com/parley-mcp/parley/ext/tasks"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/policy"
+)
+
+// conversationFlags are the flags of the commands that hold a conversation.
+type conversationFlags struct {
+	resume     string
+	configFile string
+	maxSteps   int
+	model      modelFlags
+}
+
+func (p *program) conversationFlags(f *pflag.FlagSet, c *conversationFlags) {
+	f.StringArrayVar(&p.allow, "allow", nil, "call these tools without a question: `SERVER/TOOL`")
+	f.StringArrayVar(&p.ask, "ask", nil, "ask about these tools in any case: `SERVER/TOOL`")
+	f.StringArrayVar(&p.deny, "deny", nil, "never call these tools, nor show them to the model: `SERVER/TOOL`")
+	p.modelFlags(f, &c.model)
+	f.IntVar(&c.maxSteps, "max-steps", 0, "most turns of the model for one request (default 16)")
+	f.StringVar(&c.resume, "resume", "", "go on with a session: its `ID`, or \"last\"")
+	f.StringVar(&c.configFile, "config", "", "take servers and rules from this `FILE` alone, in the form of any known client")
+}
+
+// A conversation is a session, and what belongs to it.
+type conversation struct {
+	host    *host.Host
+	session *host.Session
+	model   host.Model // of the session
+	store   host.Store
+	// models finds a model by what the person calls it.
+	models func(ctx context.Context, name string) (host.Model, error)
+	// since is the last record of an earlier process.
+	since int64
+	// own is what parley.jsonc says.
+	own *config.Own
+}
+
+// withConversation opens the host with the person's servers, rules and sessions for
+// as long as fn runs.
+func (p *program) withConversation(ctx context.Context, flags *conversationFlags, attended bool, fn func(c *conversation) error) (err error) {
+	p.chatting = attended
+	store, closeStore, err := p.openStore()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	defer p.releaseSessions()
+	defer p.endSignIns()
+	cfg, err := p.loadConfig(ctx, flags.configFile, store)
+	if err != nil {
+		return err
+	}
+	// A file that --config names says nothing of the model: keys would go to its address.
+	own := cfg.Own
+	if flags.configFile != "" {
+		mine, err := p.loadConfig(ctx, "", store)
+		if err != nil {
+			return err
+		}
+		own = mine.Own
+	}
+	choice, err := chooseModel(&flags.model, own)
+	if err != nil {
+		return err
+	}
+	w := newModelWindows(ctx)
+	defer w.close()
+	chosen, err := p.talkTo(ctx, choice, w)
+	if err != nil {
+		return err
+	}
+	opts, servers, err := p.conversationOptions(ctx, flags, cfg, attended, store)
+	if err != nil {
+		return err
+	}
+	opts.SampleModels = sampleModels(chosen)
+	if attended { // somebody may want to read them
+		p.keepErrors(servers)
+	}
+	if attended && p.streams.InTerminal {
+		p.keepMessages(opts)
+	}
+	h := host.New(opts)
+	defer func() {
+		if closeErr := h.Close(); closeErr != nil {
+			p.logger().Warn("closing", "error", closeErr)
+		}
+	}()
+	if _, err := h.Apply(servers); err != nil {
+		return err
+	}
+	c := &conversation{host: h, model: chosen, store: store, models: p.modelNamed(&flags.model, own, w), own: own}
+	if c.session, err = p.session(ctx, h, store, chosen, flags.resume); err != nil {
+		return err
+	}
+	if flags.resume != "" {
+		c.since = int64(len(c.session.Snapshot().Records))
+	}
+	if err := fn(c); err != nil {
+		return p.withLog(p.addresses.name(err))
+	}
+	return nil
+}
+
+// openStore opens the person's sessions, grants, pins and audit log. Where there is no
+// folder for them and none can be made, as for a program without a home in a container,
+// nothing is kept.
+func (p *program) openStore() (store host.Store, closeStore func() error, err error) {
+	path, err := configPath("sessions.db")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err != nil {
+		p.note("parley: nothing of this session is kept: %s", errorText(err))
+		p.unkept = true
+		return new(host.Memory), func() error { return nil }, nil
+	}
+	db, err := local.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return db, db.Close, nil
+}
+
+// openLocal opens the person's sessions, grants, pins and audit log.
+func openLocal() (*local.DB, error) {
+	path, err := configPath("sessions.db")
+	if err != nil {
+		return nil, err
+	}
+	return local.Open(path)
+}
+
+// session begins a session, or goes on with one.
+func (p *program) session(ctx context.Context, h *host.Host, store host.Store, m host.Model, resume string) (*host.Session, error) {
+	if resume == "" {
+		s, err := h.NewSession(ctx, m, nil)
+		if err != nil {
+			return nil, err
+		}
+		return s, p.holdSession(s.ID())
+	}
+	id, err := findSession(ctx, store, resume)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.holdSession(id); err != nil {
+		return nil, err
+	}
+	s, err := h.OpenSession(ctx, id, m, nil)
+	if err != nil {
+		p.releaseSession(id)
+	}
+	return s, err
+}
+
+// holdSession keeps other processes from going on with a session while this one does:
+// they would close the calls that run here as interrupted.
+func (p *program) holdSession(id string) error {
+	if p.unkept {
+		return nil
+	}
+	if p.held[id] != nil {
+		return usagef("session %s is open here", id)
+	}
+	path, err := configPath(filepath.Join("open", id))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("holding session %s: %w", id, err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("holding session %s: %w", id, err)
+	}
+	if err := lockFile(f); err != nil {
+		_ = f.Close() // it was not written to
+		return usagef("session %s is open in another program; end it there first", id)
+	}
+	if p.held == nil {
+		p.held = make(map[string]*os.File)
+	}
+	p.held[id] = f
+	return nil
+}
+
+// releaseSession lets others go on with a session that was held.
+func (p *program) releaseSession(id string) {
+	if f := p.held[id]; f != nil {
+		_ = f.Close() // it was not written to
+		delete(p.held, id)
+	}
+}
+
+// releaseSessions lets others go on with the sessions that were held. The end of the
+// process does the same.
+func (p *program) releaseSessions() {
+	for id := range p.held {
+		p.releaseSession(id)
+	}
+}
+
+// deleteSession deletes a session that no program has open, and the file by which it was held.
+func (p *program) deleteSession(ctx context.Context, store host.Store, id string) error {
+	if err := p.holdSession(id); err != nil {
+		return err
+	}
+	defer p.releaseSession(id)
+	if err := store.DeleteSession(ctx, id); err != nil {
+		return err
+	}
+	if f := p.held[id]; f != nil {
+		_ = os.Remove(f.Name()) // it is empty; not every system removes what is open
+	}
+	return nil
+}
+
+// findSession finds a session by its id, or the one that was used last by "last".
+func findSession(ctx context.Context, store host.Store, id string) (string, error) {
+	list, err := store.Sessions(ctx)
+	if err != nil {
+		return "", err
+	}
+	if id == "last" && len(list) == 0 {
+		return "", usagef("there is no session yet")
+	}
+	if id == "last" {
+		used := func(a, b host.SessionInfo) int { return a.Used.Compare(b.Used) }
+		return slices.MaxFunc(list, used).ID, nil // of equal ones the newest, which is first
+	}
+	for _, s := range list {
+		if s.ID == id {
+			return s.ID, nil
+		}
+	}
+	return "", usagef("there is no session %q; 'parley session list' lists them", id)
+}
+
+// conversationOptions are the host's options and servers, by flags and configuration.
+func (p *program) conversationOptions(ctx context.Context, flags *conversationFlags, cfg *config.Config, attended bool, store host.Store) (*host.Options, []host.Server, error) {
+	p.notePending(cfg)
+	opts, err := p.hostOptions()
+	if err != nil {
+		return nil, nil, err
+	}
+	opts.Attended, opts.Store = attended, store
+	opts.Extensions, opts.Skills = append(opts.Extensions, skills.Extension()), skills.Loader{}
+	opts.StartWait = p.streams.StartWait
+	if !attended { // a script wants the tools of all servers from the first turn on
+		opts.StartWait = scriptWait
+	}
+	for _, dir := range cfg.Own.Roots {
+		root, err := host.Root(dir)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", cfg.Own.Path, err)
+		}
+		opts.Roots = append(opts.Roots, root)
+	}
+	b := cfg.Own.Budgets
+	opts.MaxSteps, opts.MaxRunCalls, opts.MaxTokens = b.Steps, b.Calls, int64(b.Tokens)
+	opts.MaxTime, opts.MaxCost = time.Duration(b.Time), b.Money
+	if flags.maxSteps > 0 {
+		opts.MaxSteps = flags.maxSteps
+	}
+	// What is read from a pipe are messages, and no answers to questions about servers.
+	servers, entryRules, err := p.conversationServers(ctx, cfg, attended && p.streams.InTerminal, store)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts.Policy, err = p.policyWith(slices.Concat(cfg.Rules, entryRules))
+	return opts, servers, err
+}
+
+// scriptWait is how long a run waits for servers that are starting: package runners may
+// have to download them first.
+const scriptWait = time.Minute
+
+// hostOptions are the options of a host by the flags of all commands.
+func (p *program) hostOptions() (*host.Options, error) {
+	opts := &host.Options{
+		Info:         mcp.Implementation{Name: "parley", Version: version()},
+		SampleModels: []host.Model{model.Offline{}},
+		Extensions:   append([]client.Extension{tasks.Client(nil)}, p.extensions...),
+		Logger:       p.logger(),
+	}
+	var err error
+	if opts.Roots, err = p.resolvedRoots(); err != nil {
+		return nil, err
+	}
+	if p.logLevel != "" {
+		opts.LogLevel = mcp.LogLevel(p.logLevel)
+		if !opts.LogLevel.Valid() {
+			return nil, usagef("--logs %q: the levels are debug, info, notice, warning, error, critical, alert, emergency", p.logLevel)
+		}
+		opts.OnLog = p.showLog
+	}
+	return opts, nil
+}
+
+// conversationServers are the servers of the flags; else those of the configuration
+// that can be started; else the one that is built in. The rules are those of entries.
+func (p *program) conversationServers(ctx context.Context, cfg *config.Config, attended bool, store host.Store) ([]host.Server, []policy.Rule, error) {
+	if len(p.serverFlags) == 0 {
+		if len(p.headers) > 0 {
+			return nil, nil, usagef("--header goes with --server URL; headers of configured servers are in their entries")
+		}
+		servers, rules, _ := p.configuredServers(ctx, cfg, attended, store)
+		if len(cfg.Problems) > 0 {
+			p.note("parley: %d things in your configuration are not done as written; 'parley config doctor' lists them", len(cfg.Problems))
+		}
+		if len(servers) > 0 {
+			return servers, rules, nil
+		}
+	}
+	servers, err := p.servers(ctx)
+	return servers, nil, err
+}
+
+// configuredServers are the servers of the configuration that can be started, and the rules
+// of their entries. It counts those that are left out, beside those that wait for consent.
+func (p *program) configuredServers(ctx context.Context, cfg *config.Config, attended bool, store host.Store) (servers []host.Server, rules []policy.Rule, failed int) {
+	for _, entry := range cfg.Servers {
+		if entry.Disabled {
+			continue
+		}
+		if p.protocol != "" {
+			entry.Versions = []string{p.protocol}
+		}
+		s, err := p.configured(ctx, entry, attended, store)
+		if err != nil {
+			if !errors.As(err, new(*notAgreedError)) {
+				failed++
+			}
+			p.note("parley: server %s of %s is left out: %s", host.EscapeLine(entry.Name), host.EscapeLine(entry.Source.String()), errorText(err))
+			continue
+		}
+		servers = append(servers, s)
+		rules = append(rules, entryRules(entry)...)
+	}
+	return servers, rules, failed
+}
+
+// configured makes the server of an entry.
+func (p *program) configured(ctx context.Context, entry *config.Server, attended bool, store host.Store) (host.Server, error) {
+	entry, err := p.expanded(ctx, entry, attended, store)
+	if err != nil {
+		return host.Server{}, err
+	}
+	return p.startable(ctx, entry)
+}
+
+// expanded is an entry that the person agreed to, with the values of its inputs.
+func (p *program) expanded(ctx context.Context, entry *config.Server, attended bool, store host.Store) (*config.Server, error) {
+	if entry.Err != nil {
+		return nil, entry.Err
+	}
+	if entry.NeedsConsent {
+		if err := p.approveEntry(ctx, entry, attended, store); err != nil {
+			return nil, err
+		}
+	}
+	inputs, err := p.inputs(ctx, entry, attended)
+	if err != nil {
+		return nil, err
+	}
+	started, err := entry.Expand(inputs)
+	if err != nil {
+		return nil, err
+	}
+	managed, err := p.managedRules()
+	if err != nil {
+		return nil, err
+	}
+	return started, managed.Permits(started) // inputs may have made it another one
+}
+
+// startable makes the server of an expanded entry.
+func (p *program) startable(ctx context.Context, entry *config.Server) (s host.Server, err error) {
+	s = host.Server{
+		Name: entry.Name, Key: serverKey(entry), Origin: entry.Source.String(), Dir: entryFolder(entry), Trusted: entry.Trusted,
+		Labels: entry.Labels, Versions: versionsOf(entry.Versions), OnlyTools: entry.AllowTools,
+		ConnectTimeout: entry.ConnectTimeout, CallTimeout: entry.CallTimeout,
+	}
+	for _, t := range entry.ToolLabels {
+		s.ToolLabels = append(s.ToolLabels, host.ToolLabels{Tools: t.Tools, Labels: t.Labels})
+	}
+	s.Dialer, err = p.entryDialer(ctx, entry)
+	return s, err
+}
+
+// serverKey is the key of an entry, to which grants and pins are bound. An entry of a project
+// has that project's file in it: the same words, such as ./server, start something else in
+// another one.
+func serverKey(entry *config.Server) string {
+	if entry.NeedsConsent {
+		return entry.Digest + " " + entry.Source.File
+	}
+	return entry.Digest
+}
+
+// versionsOf spells out "modern" and "legacy" in a list of protocol versions.
+func versionsOf(list []string) []string {
+	var versions []string
+	kinds := map[string]client.Revisions{"modern": client.Stateless, "legacy": client.Handshake}
+	for _, v := range list {
+		kind, ok := kinds[v]
+		if !ok {
+			versions = append(versions, v)
+			continue
+		}
+		for _, known := range knownVersions() {
+			if kind.Has(known) {
+				versions = append(versions, known)
+			}
+		}
+	}
+	return versions
+}
+
+// inputs asks the person for the values that an entry needs.
+func (p *program) inputs(ctx context.Context, entry *config.Server, attended bool) (map[string]string, error) {
+	values := make(map[string]string)
+	for _, in := range entry.Inputs {
+		if !attended {
+			if in.Default != "" && !in.Password {
+				values[in.ID] = in.Default
+				continue
+			}
+			return nil, fmt.Errorf("it needs the value %q, and nobody can be asked here; 'parley chat' asks", in.ID)
+		}
+		about := in.Description
+		if about == "" {
+			about = in.ID
+		}
+		if len(in.Options) > 0 {
+			about += " (" + strings.Join(in.Options, ", ") + ")"
+		}
+		ask := fmt.Sprintf("Server %s needs a value: %s: ", host.EscapeLine(entry.Name), host.EscapeLine(about))
+		var line string
+		var err error
+		if in.Password && p.streams.Secret != nil {
+			p.notePart("%s", ask)
+			line, err = p.streams.Secret(ctx)
+		} else {
+			line, err = p.askLine(ctx, ask)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if in.Password {
+			p.note("")
+		}
+		if line == "" {
+			line = in.Default
+		}
+		values[in.ID] = line
+	}
+	return values, nil
+}

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/oauth"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/sse"
+	"github.com/parley-mcp/parley/transport/streamable"
+	"github.com/parley-mcp/parley/transport/websocket"
+)
+
+// entryDialer makes the connection that an expanded entry says.
+func (p *program) entryDialer(ctx context.Context, entry *config.Server) (transport.Dialer, error) {
+	if entry.Transport == config.TransportStdio {
+		d := p.command(entry.Command, entry.Args...)
+		d.Dir = entry.Dir
+		for name, value := range entry.Env {
+			d.ExtraEnv = append(d.ExtraEnv, name+"="+value)
+		}
+		learnCommand(p.streams.mask(), d)
+		return d, nil
+	}
+	learnEntry(p.streams.mask(), entry)
+	u, err := url.Parse(entry.URL)
+	if err != nil {
+		return nil, noURL(entry.URL, err)
+	}
+	fields := make(http.Header)
+	for _, h := range entry.Headers {
+		fields.Add(h.Name, h.Value)
+	}
+	header := func(context.Context) (http.Header, error) { return fields.Clone(), nil }
+	httpClient := p.tapped()
+	if !entry.NoOAuth {
+		if httpClient, err = p.entryClient(ctx, entry); err != nil {
+			return nil, err
+		}
+	}
+	plain := func(scheme string) error {
+		if u.Scheme == scheme && len(entry.Headers) > 0 && !oauth.LoopbackHost(u.Hostname()) {
+			return usagef("its headers would go unencrypted over %s; write %ss in its URL", scheme, scheme)
+		}
+		return nil
+	}
+	if entry.Transport == config.TransportWebSocket {
+		if err := plain("ws"); err != nil {
+			return nil, err
+		}
+		d := websocket.URL(entry.URL)
+		d.Logger, d.Header, d.Client, d.Tap = p.logger(), header, httpClient, p.tap
+		return d, nil
+	}
+	if err := plain("http"); err != nil {
+		return nil, err
+	}
+	d, old := streamable.URL(entry.URL), sse.URL(entry.URL)
+	d.Logger, old.Logger = p.logger(), p.logger()
+	d.Header, old.Header = header, header
+	d.Client, old.Client = httpClient, httpClient
+	d.Tap, old.Tap = p.tap, p.tap
+	if entry.Transport == config.TransportSSE {
+		return old, nil
+	}
+	return transport.First(d, old), nil
+}

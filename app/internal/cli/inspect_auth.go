@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/parley-mcp/parley/app/internal/inspect"
+	"github.com/parley-mcp/parley/host"
+)
+
+// inspectAuth are the flags of the command inspect about sign-ins that are stored.
+type inspectAuth struct {
+	stored, only, relogin, keep, list, handoff bool
+	wait                                       float64 // seconds
+}
+
+func (f *inspectAuth) add(set *pflag.FlagSet) {
+	set.BoolVar(&f.stored, "use-stored-auth", false, "use the sign-in that is stored for the URL, and fail if there is none")
+	set.BoolVar(&f.only, "stored-auth-only", false, "never ask anybody to sign in: use what is stored, or fail")
+	set.BoolVar(&f.relogin, "relogin", false, "forget what is stored for the URL first, and have it revoked")
+	set.BoolVar(&f.keep, "no-revoke", false, "with --relogin, do not have it revoked")
+	set.Float64Var(&f.wait, "wait-for-auth", 0, "wait this many `SECONDS` at most for a sign-in at the URL by 'parley login', and use it")
+	set.BoolVar(&f.list, "list-stored-auth", false, "list the URLs for which sign-ins are stored")
+	set.BoolVar(&f.handoff, "print-handoff", false, "write which commands sign in at the URL, for a person or another machine")
+}
+
+// check refuses flags that do not go together.
+func (f *inspectAuth) check(set *pflag.FlagSet) error {
+	switch {
+	case f.relogin && (f.stored || f.only || f.list || f.handoff || set.Changed("wait-for-auth")):
+		return usagef("--relogin goes with none of the other flags about what is stored but --no-revoke")
+	case f.keep && !f.relogin:
+		return usagef("--no-revoke goes with --relogin")
+	case set.Changed("wait-for-auth") && !(f.wait > 0 && f.wait < 1e6):
+		return usagef("--wait-for-auth: write a number of seconds")
+	}
+	return nil
+}
+
+// alone is what the flags say that needs no connection; done is false if they say none.
+func (f *inspectAuth) alone(ctx context.Context, p *program, server target) (done bool, err error) {
+	switch {
+	case f.list:
+		return true, p.listStoredAuth(ctx)
+	case f.handoff:
+		u, err := urlOf(server, "--print-handoff")
+		if err != nil {
+			return true, err
+		}
+		address := origin(u)
+		return true, internally(p.printJSON(struct {
+			ServerURL string `json:"serverUrl"`
+			SignIn    string `json:"signInCmd"`
+			Elsewhere string `json:"signInElsewhereCmd"`
+			Wait      string `json:"waitCmd"`
+		}{
+			address, "parley login " + address, "parley login --no-browser " + address,
+			"parley inspect --wait-for-auth 120 --method tools/list " + address,
+		}))
+	}
+	return false, nil
+}
+
+// urlOf is the URL of the server, for flags that need one.
+func urlOf(server target, flag string) (*url.URL, error) {
+	if server.command || len(server.words) != 1 || !isURL(server.words[0]) {
+		return nil, usagef("%s goes with the URL of a server", flag)
+	}
+	u, err := url.Parse(server.words[0])
+	if err != nil {
+		return nil, usagef("%w", noURL(server.words[0], err))
+	}
+	return u, nil
+}
+
+// listStoredAuth lists where there are tokens for.
+func (p *program) listStoredAuth(ctx context.Context) error {
+	s := p.signIns(ctx)
+	if s.err != nil {
+		return s.err
+	}
+	list, err := s.Status(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the store of tokens: %w", err)
+	}
+	urls := []string{}
+	for i := range list {
+		if list[i].Current {
+			urls = append(urls, list[i].Resource)
+		}
+	}
+	return internally(p.printJSON(struct {
+		Store string   `json:"store"`
+		URLs  []string `json:"storedServerUrls"`
+	}{s.kind, urls}))
+}
+
+// prepare does what the flags say before a connection is made.
+func (f *inspectAuth) prepare(ctx context.Context, p *program, server target) error {
+	p.storedOnly = f.only || f.stored || f.wait > 0
+	flag := ""
+	switch {
+	case f.wait > 0:
+		flag = "--wait-for-auth"
+	case f.stored:
+		flag = "--use-stored-auth"
+	case f.relogin:
+		flag = "--relogin"
+	default:
+		return nil
+	}
+	u, err := urlOf(server, flag)
+	if err != nil {
+		return err
+	}
+	s := p.signIns(ctx)
+	if s.err != nil {
+		return s.err
+	}
+	if f.relogin {
+		stored, err := s.at(ctx, u)
+		switch {
+		case err != nil || stored == nil:
+			return err
+		case f.keep:
+			return s.Forget(ctx, stored.Resource)
+		}
+		return s.SignOut(ctx, stored.Resource)
+	}
+	return p.waitForAuth(ctx, s, u, time.Duration(f.wait*float64(time.Second)))
+}
+
+// waitForAuth waits until there is a sign-in for a URL. Without a time it does not wait.
+func (p *program) waitForAuth(ctx context.Context, s *signIns, u *url.URL, limit time.Duration) error {
+	missing := &inspect.Error{
+		Exit: inspect.ExitAuth, Code: "no_stored_token", URL: origin(u),
+		Message: fmt.Sprintf("no sign-in is stored for %s; run 'parley login %s' first", host.EscapeLine(origin(u)), host.EscapeLine(origin(u))),
+	}
+	end := time.NewTimer(limit)
+	defer end.Stop()
+	again := time.NewTicker(500 * time.Millisecond)
+	defer again.Stop()
+	for {
+		stored, err := s.at(ctx, u)
+		if err != nil || stored != nil {
+			return err
+		}
+		if limit <= 0 {
+			return missing
+		}
+		select {
+		case <-again.C:
+		case <-end.C:
+			missing.Code = "auth_wait_timeout"
+			return missing
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-mcp/parley/app/internal/registry"
+	"github.com/parley-mcp/parley/host"
+)
+
+func (p *program) packageCheckCommand() *cobra.Command {
+	strict := false
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check a server.json",
+		Long: `Check a server.json: members and their types, names, versions, URLs, hashes,
+lengths, arguments and variables, by the schema of 2025-12-11 and by what
+registries demand beyond it. Nothing is fetched. Each finding has its line and
+place, a reason and a mend. An error is what a registry refuses, or a secret that
+is given away; a warning is likely to be a mistake. The exit code is 6 if there
+are errors, or with --strict if there is anything. FILE is - for standard input.`,
+		Example: `  parley package check server.json
+  parley package check --json server.json`,
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error { return p.checkPackage(args[0], strict) },
+	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "let warnings count as errors do")
+	return cmd
+}
+
+// A packageReport is what "parley package check --json" tells.
+type packageReport struct {
+	File     string             `json:"file"`
+	Valid    bool               `json:"valid"`
+	Findings []registry.Finding `json:"findings"`
+}
+
+func (p *program) checkPackage(name string, strict bool) error {
+	text, err := p.readPackage(name)
+	if err != nil {
+		return err
+	}
+	r := packageReport{File: name, Findings: registry.Check(text)}
+	r.Valid = registry.Valid(r.Findings) && (!strict || len(r.Findings) == 0)
+	if p.json {
+		err = p.printJSON(r)
+	} else {
+		err = p.printFindings(name, r)
+	}
+	if err == nil && !r.Valid {
+		err = &silentError{exitContract}
+	}
+	return err
+}
+
+// readPackage reads a file, or standard input, and no more of it than is checked.
+func (p *program) readPackage(name string) ([]byte, error) {
+	in := p.streams.In
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, usagef("%w", err)
+		}
+		defer func() { _ = file.Close() }() // it was only read
+		in = file
+	}
+	text, err := io.ReadAll(io.LimitReader(in, registry.MaxFile+1))
+	if err != nil {
+		return nil, usagef("reading %s: %w", name, err)
+	}
+	return text, nil
+}
+
+// printFindings writes findings as lines that editors understand.
+func (p *program) printFindings(name string, r packageReport) error {
+	if len(r.Findings) == 0 {
+		return p.println(name + " is valid")
+	}
+	var b strings.Builder
+	for _, f := range r.Findings {
+		b.WriteString(findingLine(name, f) + "\n")
+	}
+	if r.Valid {
+		b.WriteString(name + " is valid\n")
+	}
+	return p.print(b.String())
+}
+
+// noteFindings writes findings about what was made to standard error.
+func (p *program) noteFindings(findings []registry.Finding) {
+	for _, f := range findings {
+		p.note("parley: %s", findingLine("server.json", f))
+	}
+}
+
+// findingLine is a finding in one line. Names of members are the file's.
+func findingLine(name string, f registry.Finding) string {
+	place := f.Pointer
+	if place == "" {
+		place = "the file"
+	}
+	return host.EscapeLine(fmt.Sprintf("%s:%d: %s: %s: %s; %s [%s]", name, f.Line, f.Severity, place, f.Reason, f.Mend, f.Code))
+}

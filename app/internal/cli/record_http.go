@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+
+	"github.com/parley-mcp/parley/app/internal/inspect/bridge"
+	"github.com/parley-mcp/parley/app/internal/inspect/cassette"
+	"github.com/parley-mcp/parley/app/internal/inspect/mask"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/stdio"
+	"github.com/parley-mcp/parley/transport/streamable"
+	"github.com/parley-mcp/parley/transport/web"
+)
+
+// localAddress refuses an address to listen on that other machines reach: who calls acts with the
+// person's sign-ins.
+func localAddress(address string) error {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return usagef("--http %q: write it as HOST:PORT or :PORT", address)
+	}
+	if listensEverywhere(address) {
+		return usagef("--http %q can be reached from other machines, which are not asked who they are; leave the host out", address)
+	}
+	return nil
+}
+
+// recordHTTP stands in front of a server for clients over HTTP.
+func (p *program) recordHTTP(ctx context.Context, t target, s *host.Server, m *mask.Masker, recorder *cassette.Recorder, address string) error {
+	if d, ok := s.Dialer.(*stdio.CommandDialer); ok && !p.verbose {
+		d.Stderr = noting{p, m}
+	}
+	u, err := directURL(t)
+	if err != nil {
+		return err
+	}
+	if u == nil {
+		return p.serveBridged(ctx, s, address, "recording", p.serverLogger(), recorder.HTTP)
+	}
+	header, err := p.header(u)
+	if err != nil {
+		return &usageError{err}
+	}
+	through := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			rewriteTo(r, u)
+			if header == nil {
+				return
+			}
+			if given, err := header(r.In.Context()); err == nil { // it cannot fail
+				for name, values := range given {
+					r.Out.Header[name] = values
+				}
+			}
+		},
+		Transport:     p.httpClient(ctx, u).Transport,
+		FlushInterval: -1,                                                             // at once: a client waits for each message
+		ErrorLog:      slog.NewLogLogger(p.serverLogger().Handler(), slog.LevelDebug), // of responses that break off
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, "the server gave no answer: "+m.Text(err.Error()), http.StatusBadGateway)
+		},
+	}
+	recording := recorder.HTTP(through)
+	access := &web.Access{}
+	door := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := access.Admit(w, r, &web.CORS{}); !ok {
+			return
+		}
+		if r.Header.Get("Upgrade") != "" {
+			http.Error(w, "connections that change the protocol, such as to WebSocket, are not recorded here", http.StatusNotImplemented)
+			return
+		}
+		recording.ServeHTTP(w, r)
+	})
+	listening := false
+	err = web.Serve(ctx, address, door, &web.ServeOptions{
+		Grace: shutdownTime, Logger: p.serverLogger(),
+		Listening: func(addr net.Addr) {
+			listening = true
+			p.note("parley: recording %q at http://%s%s; Ctrl-C ends it", s.Name, reachable(addr), u.EscapedPath())
+		},
+	})
+	if err != nil && !listening {
+		return usagef("--http: %w", err)
+	}
+	return err
+}
+
+// directURL is the URL of a server whose HTTP can be passed on as it is; nil for any other.
+func directURL(t target) (*url.URL, error) {
+	if t.command || len(t.words) != 1 || !isURL(t.words[0]) {
+		return nil, nil
+	}
+	u, err := url.Parse(t.words[0])
+	if err != nil {
+		return nil, usagef("%w", noURL(t.words[0], err))
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return nil, nil
+	}
+	return u, nil
+}
+
+// rewriteTo sends a request to the server of a URL. Its path is that of the client, and the query of
+// the URL goes with requests to the URL's own path.
+func rewriteTo(r *httputil.ProxyRequest, u *url.URL) {
+	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = u.Scheme, u.Host, u.Host
+	r.Out.URL.Opaque = "" // of a request for "http:example.com/x", which would be sent as it is
+	if u.RawQuery != "" && r.Out.URL.Path == u.Path {
+		if r.Out.URL.RawQuery != "" {
+			r.Out.URL.RawQuery += "&"
+		}
+		r.Out.URL.RawQuery += u.RawQuery
+	}
+	r.Out.Header.Del("Accept-Encoding") // what is compressed cannot be recorded
+}
+
+// serveBridged serves one server over HTTP as the command bridge does, for callers of this machine. What
+// goes through the endpoint is shown to what around makes of it, if it is not nil.
+func (p *program) serveBridged(ctx context.Context, s *host.Server, address, what string, log *slog.Logger, around func(http.Handler) *cassette.HTTPRecorder) error {
+	flags := &bridgeFlags{connections: 32, httpFlags: httpFlags{http: address}, singleUser: true}
+	options := p.bridged(s, nil)
+	options.Client.Logger = log
+	b := bridge.New(s.Dialer, &bridge.Options{Proxy: options, Logger: log})
+	if err := b.Start(ctx); err != nil {
+		return p.addresses.name(&host.ServerError{Server: s.Name, State: host.StateStarting, Err: err})
+	}
+	return p.serveHTTP(ctx, &flags.httpFlags, &httpService{
+		name: s.Name, what: what, start: func() {}, shutdown: b.Shutdown,
+		mount: func(access web.Access) mounted {
+			made := p.mountBridge(b, access, flags)
+			if around != nil {
+				made.handlers[streamable.Path] = around(made.handlers[streamable.Path])
+			}
+			return made
+		},
+	})
+}
+
+// A cassetteDialer makes connections to a cassette, each of which begins at its beginning.
+type cassetteDialer struct{ file string }
+
+// Key names the file.
+func (d *cassetteDialer) Key() string { return "cassette " + d.file }
+
+// Dial opens the file and serves it at the other end of a pipe.
+func (d *cassetteDialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, error) {
+	file, err := os.Open(d.file)
+	if err != nil {
+		return nil, err
+	}
+	c, err := cassette.Open(file)
+	if err != nil {
+		_ = file.Close() // it was only read
+		return nil, err
+	}
+	near, far := net.Pipe()
+	served := &servedCassette{near, make(chan struct{})}
+	go func() { // ends when the pipe is closed, and Close waits for it
+		defer close(served.done)
+		_ = c.Serve(context.WithoutCancel(ctx), far) // the client's link tells of its end
+		_ = file.Close()                             // it was only read
+	}()
+	return stdio.Conn(served).Dial(ctx, in)
+}
+
+// A servedCassette is the end of a cassette's client.
+type servedCassette struct {
+	io.ReadWriteCloser
+
+	done chan struct{}
+}
+
+// Close ends the connection, and returns when the cassette is closed.
+func (s *servedCassette) Close() error {
+	err := s.ReadWriteCloser.Close()
+	<-s.done
+	return err
+}
+
+// replayHTTP serves a cassette over HTTP.
+func (p *program) replayHTTP(ctx context.Context, file, address string) error {
+	if err := localAddress(address); err != nil {
+		return err
+	}
+	s := &host.Server{Name: "replay", Origin: file, Dialer: &cassetteDialer{file}}
+	return p.serveBridged(ctx, s, address, "serving", p.logger(), nil) // what a recording does not have is no news
+}

@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-mcp/parley/app/internal/inspect/cassette"
+	"github.com/parley-mcp/parley/host"
+)
+
+// replayFlags are the flags of the command replay.
+type replayFlags struct {
+	against string
+	http    string
+	ignore  []string
+	timeout time.Duration
+	secretFlags
+}
+
+func (p *program) replayCommand() *cobra.Command {
+	flags := &replayFlags{}
+	cmd := &cobra.Command{
+		Use:   "replay FILE [--against SERVER | -- COMMAND]",
+		Short: "Serve a recorded session, or compare another server with it",
+		Long: `Serve a cassette, which 'parley record' made, as a server on standard input and
+output: each request gets the answer that was recorded for it, and what the server
+sent beside it. Ids, the order of requests, _meta and progress tokens need not be
+those of the recording. A request that it does not have gets an error that says
+what it has.
+
+With --against, or a command after --, the requests of the recorded client are sent
+to that server instead, and its answers are compared with the recorded ones. The
+differences are printed by their JSON pointers, and the exit code is 6 if there are any.
+` + wrapped("Not compared are "+cassette.Ignored+".") + `
+Notifications are not compared, nor requests that had no answer. Questions of the
+server are answered as they were in the recording.`,
+		Example: `  parley replay notes.cassette
+  parley tools --server 'parley replay notes.cassette'
+  parley replay notes.cassette --against https://example.com/mcp
+  parley replay notes.cassette --ignore '/result/content/*/text' -- ./server`,
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return p.replay(cmd, args, flags) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.against, "against", "", "send the recorded requests to this `SERVER` and compare: its name, its URL, or \"everything\"")
+	f.StringVar(&flags.http, "http", "", "serve over HTTP on this `ADDRESS`, such as :8080, instead of standard input and output")
+	f.StringArrayVar(&flags.ignore, "ignore", nil, "do not compare what is at this JSON `POINTER` or beneath it; * is any name; may be given several times")
+	f.DurationVar(&flags.timeout, "timeout", time.Minute, "how long one request may take, with --against")
+	flags.flags(f)
+	return cmd
+}
+
+// wrapped breaks a text into lines for the help.
+func wrapped(text string) string {
+	var b strings.Builder
+	width := 0
+	for i, word := range strings.Fields(text) {
+		switch {
+		case width+len(word) > 78:
+			b.WriteByte('\n')
+			width = 0
+		case i > 0:
+			b.WriteByte(' ')
+		}
+		b.WriteString(word)
+		width += len(word) + 1
+	}
+	return b.String()
+}
+
+func (p *program) replay(cmd *cobra.Command, args []string, flags *replayFlags) error {
+	var t target
+	switch dash := cmd.ArgsLenAtDash(); {
+	case dash == 1 && flags.against == "" && len(args) > 1:
+		t = target{args[1:], true}
+	case dash >= 0:
+		return usagef("write: parley replay FILE [--against SERVER | -- COMMAND]")
+	case len(args) > 1:
+		return usagef("one file is meant; the server to compare with stands behind --against, or its command behind --")
+	case flags.against != "":
+		t = target{words: []string{flags.against}}
+	case len(flags.ignore) > 0 || cmd.Flags().Changed("timeout"):
+		return usagef("--ignore and --timeout go with --against, or a command behind --")
+	}
+	if cmd.Flags().Changed("http") {
+		if len(t.words) > 0 {
+			return usagef("--http serves the recording, and --against or a command compares with it; leave one out")
+		}
+		if err := localAddress(flags.http); err != nil {
+			return err
+		}
+	}
+	for _, pointer := range flags.ignore {
+		if !strings.HasPrefix(pointer, "/result") && !strings.HasPrefix(pointer, "/error") {
+			return usagef("--ignore %q: write a JSON pointer that begins with /result or /error", pointer)
+		}
+	}
+	file, err := os.Open(args[0])
+	if err != nil {
+		return usagef("%w", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	c, err := cassette.Open(file)
+	if err != nil {
+		return usagef("%s: %w", args[0], err)
+	}
+	if !c.Complete() {
+		p.note("parley: the recording was not ended in good order: the last messages may be missing")
+	}
+	if len(t.words) > 0 {
+		return p.replayAgainst(cmd.Context(), c, t, flags)
+	}
+	if flags.http != "" {
+		return p.replayHTTP(cmd.Context(), args[0], flags.http)
+	}
+	if p.streams.InTerminal {
+		p.note("parley: serving the recording on standard input and output, where a client is expected; Ctrl-D ends it")
+	}
+	streams, err := p.standardStreams()
+	if err != nil {
+		return err
+	}
+	return c.Serve(cmd.Context(), streams)
+}
+
+// replayAgainst compares a server with a recording.
+func (p *program) replayAgainst(ctx context.Context, c *cassette.Cassette, t target, flags *replayFlags) error {
+	m, err := p.masker(&flags.secretFlags)
+	if err != nil {
+		return err
+	}
+	s, err := p.targetServer(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer p.endSignIns()
+	report, err := c.Against(ctx, s.Dialer, &cassette.AgainstOptions{Ignore: flags.ignore, Timeout: flags.timeout, Mask: m})
+	if err != nil && !cassette.Gone(err) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return p.maskedLog(m, &host.ServerError{Server: s.Name, State: host.StateStarting, Err: err})
+	}
+	if report.Compared == 0 && len(report.Differences) == 0 {
+		return usagef("the cassette has no request with an answer: there is nothing to compare")
+	}
+	if p.json {
+		err = p.printJSON(report)
+	} else {
+		err = p.print(reportText(report))
+	}
+	if report.Masked > 0 {
+		p.note("parley: %d requests were sent with marks in the place of secrets that were masked when they were recorded", report.Masked)
+	}
+	if err == nil && len(report.Differences) > 0 {
+		err = &silentError{exitContract}
+	}
+	return err
+}
+
+// reportText is a report for people.
+func reportText(r *cassette.Report) string {
+	var b strings.Builder
+	for _, d := range r.Differences {
+		fmt.Fprintf(&b, "%s (line %d)\n", host.EscapeLine(strings.TrimSpace(d.Method+" "+d.Target)), d.Line)
+		if d.Error != "" {
+			fmt.Fprintf(&b, "  no answer: %s\n", host.EscapeLine(d.Error))
+		}
+		for _, c := range d.Changes {
+			fmt.Fprintf(&b, "  %s\n    was: %s\n    is:  %s\n", host.EscapeLine(c.Path), shownValue(c.Was), shownValue(c.Is))
+		}
+	}
+	if len(r.Differences) == 0 {
+		fmt.Fprintf(&b, "no difference in %d answers", r.Compared)
+	} else {
+		fmt.Fprintf(&b, "%d of %d answers differ", len(r.Differences), r.Compared)
+	}
+	if r.Skipped > 0 {
+		fmt.Fprintf(&b, "; %d requests had none in the recording or stay open", r.Skipped)
+	}
+	return b.String() + "\n"
+}
+
+// shownValue is a value in a report.
+func shownValue(raw []byte) string {
+	if len(raw) == 0 {
+		return "nothing"
+	}
+	return oneLine(raw)
+}

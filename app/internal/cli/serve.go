@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-mcp/parley/app/internal/store/tasks"
+	exttasks "github.com/parley-mcp/parley/ext/tasks"
+	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport/stdio"
+	"github.com/parley-mcp/parley/transport/web"
+)
+
+// shutdownTime is how long a server gets to end what it does.
+const shutdownTime = 5 * time.Second
+
+// A builtin is a server that the program contains, as the command serve offers it.
+type builtin struct {
+	name    string
+	use     string // its arguments, as the usage line shows them
+	short   string // what it is for, in one line
+	risk    string // what it can do to this machine, in one line
+	long    string // the first paragraphs of its help
+	example string
+	args    cobra.PositionalArgs
+	// tasks says that some of its tools become tasks.
+	tasks bool
+	// readOnly says that it has tools that change something, which --read-only leaves out.
+	readOnly bool
+	// flags adds flags of its own and returns what makes the server once they were read.
+	flags func(f *pflag.FlagSet) openBuiltin
+}
+
+// An openBuiltin makes a server of its arguments. What it returns beside it, if anything, is
+// closed after the server was shut down.
+type openBuiltin func(ctx context.Context, p *program, args []string, o *builtinOptions) (*server.Server, io.Closer, error)
+
+// builtinOptions are what all built-in servers are told.
+type builtinOptions struct {
+	server server.Options // the keys that seal state, and the log
+	// writeScope is what callers need for tools that change something, or "".
+	writeScope string
+	readOnly   bool
+	tasks      exttasks.Store // nil: the memory of the process
+}
+
+// builtins are the servers that the program contains.
+func builtins() []builtin {
+	return []builtin{everythingServer(), filesystemServer(), fetchServer(), gitServer(), memoryServer(), thinkingServer(), timeServer()}
+}
+
+// serveFlags are the flags of the commands below serve.
+type serveFlags struct {
+	httpFlags
+
+	tasks    string
+	readOnly bool
+}
+
+func (p *program) serveCommand() *cobra.Command {
+	var list bool
+	cmd := &cobra.Command{
+		Use:   "serve NAME",
+		Short: "Serve a built-in server on standard input and output, or over HTTP",
+		Long: `Serve a built-in server to the client that started this program, over standard
+input and output, or with --http to any that connects. With --list it tells which
+servers there are, and what they can do to this machine.
+
+Over HTTP the endpoint is /mcp, for clients of every revision; old clients find
+HTTP+SSE at /sse, and WebSocket is at /ws. Whether the server is alive and ready is
+at /livez and /readyz. An address without host, such as
+:8080, is reached from this machine alone. Nobody is asked who they are: do
+not open it to others.
+
+With --sessionless no sessions are kept at /mcp for clients of revisions before
+the newest: each request is served by itself, and these clients are asked nothing
+and told of no changes.
+
+What clients carry from one request to the next, such as the state of a call that
+asks them something, is sealed with a key. Replicas behind one address need the
+same one: --state-key-file. "openssl rand -hex 32" makes a key.
+
+With --auth callers need a token of an authorization server, made out to the
+endpoint, or to --resource: with http://127.0.0.1:8080 there one sign-in is good
+for all three endpoints. Tools that change something then need the scope
+NAME:write; with --read-only there are none. A token of several servers is checked by
+the one that it names. Its signature is checked, or with --introspect the server is
+asked, which also sees that a token was revoked: --require-fresh says how soon.
+
+Calls of some tools become tasks, for clients that know them. They are kept in
+memory; with --tasks in an SQLite file or a PostgreSQL database, where they survive
+this process, and which several processes may share. What clients send is kept there
+in the clear.
+
+With --metrics a page for Prometheus shows how many requests there are, how they
+go and how long they take, at an address of its own. With --otlp traces of them go
+to a collector of OpenTelemetry, over HTTP as JSON; keys that it wants are in the
+environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
+		Example: `  parley serve --list
+  parley serve everything
+  parley serve everything --http 127.0.0.1:8080
+  parley serve everything --http 127.0.0.1:8080 --auth http://127.0.0.1:9000 --scope everything:read
+  parley serve everything --http 127.0.0.1:8080 --auth https://login.example --introspect guard.json --require-fresh 30s
+  parley serve everything --http 127.0.0.1:8080 --metrics :9090 --otlp http://localhost:4318`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 0:
+				return usagef("there is no built-in server %q%s; 'parley serve --list' tells which there are", args[0], didYouMean(cmd, args[0]))
+			case list:
+				return p.listBuiltins()
+			}
+			return usagef("serve needs the name of a server; 'parley serve --list' tells which there are")
+		},
+	}
+	cmd.Flags().BoolVar(&list, "list", false, "tell which servers there are, and what they can do to this machine")
+	for _, b := range builtins() {
+		cmd.AddCommand(p.builtinCommand(b))
+	}
+	return cmd
+}
+
+// listBuiltins prints the servers that the program contains.
+func (p *program) listBuiltins() error {
+	if p.json {
+		list := make([]map[string]string, 0, len(builtins()))
+		for _, b := range builtins() {
+			list = append(list, map[string]string{"name": b.name, "arguments": b.use, "description": b.short, "risk": b.risk})
+		}
+		return p.printJSON(list)
+	}
+	var text strings.Builder
+	for _, b := range builtins() {
+		fmt.Fprintf(&text, "%s\n  %s\n  Risk: %s\n", strings.TrimSpace(b.name+" "+b.use), b.short, b.risk)
+	}
+	_, err := io.WriteString(p.streams.Out, text.String())
+	return err
+}
+
+// builtinCommand makes the command that serves one server.
+func (p *program) builtinCommand(b builtin) *cobra.Command {
+	flags := &serveFlags{}
+	cmd := &cobra.Command{
+		Use:     strings.TrimSpace(b.name + " " + b.use),
+		Short:   b.short,
+		Long:    b.long + "\n\n" + wrapped("Risk: "+b.risk) + "\n\n'parley serve --help' tells of serving over HTTP.",
+		Example: b.example,
+		Args:    usageArgs(b.args),
+	}
+	f := cmd.Flags()
+	open := b.flags(f)
+	f.StringVar(&flags.http, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080 (default: standard input and output)")
+	flags.guarded(f)
+	if b.tasks {
+		f.StringVar(&flags.tasks, "tasks", "", "keep tasks in this SQLite `FILE`, or PostgreSQL database: postgres://USER@HOST/NAME (default: in memory)")
+	}
+	if b.readOnly {
+		f.BoolVar(&flags.readOnly, "read-only", false, "offer no tool that changes something")
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return p.serve(cmd, &b, open, args, flags) }
+	return cmd
+}
+
+// serve serves a built-in server as the flags say.
+func (p *program) serve(cmd *cobra.Command, b *builtin, open openBuiltin, args []string, flags *serveFlags) (err error) {
+	if len(p.serverFlags)+len(p.headers) > 0 {
+		return usagef("serve is a server itself; --server and --header are for commands that use one")
+	}
+	if err := flags.checkTogether(cmd.Flags()); err != nil {
+		return err
+	}
+	o := &builtinOptions{readOnly: flags.readOnly}
+	if len(flags.auth) > 0 && b.readOnly && !flags.readOnly {
+		o.writeScope = b.name + ":write"
+	}
+	keys, err := readStateKeys(flags.stateKeys)
+	if err != nil {
+		return err
+	}
+	o.server = server.Options{StateKeys: keys, Logger: p.serverLogger()}
+	if cmd.Flags().Changed("tasks") {
+		store, err := tasks.Open(cmd.Context(), flags.tasks, nil)
+		if err != nil {
+			return openingError(cmd.Context(), "--tasks", "the tasks", err)
+		}
+		defer func() { err = errors.Join(err, store.Close()) }()
+		o.tasks = store
+	}
+	s, closer, err := open(cmd.Context(), p, args, o)
+	if err != nil {
+		return err
+	}
+	if closer != nil {
+		defer func() { err = errors.Join(err, closer.Close()) }()
+	}
+	watch, stop, err := flags.start(cmd.Context(), p, cmd.Flags())
+	if err != nil {
+		return err
+	}
+	defer stop()
+	watch(s)
+	if flags.http != "" {
+		return p.serveHTTP(cmd.Context(), &flags.httpFlags, &httpService{
+			name: b.name, what: "serving", writeScope: o.writeScope, start: s.Start, shutdown: s.Shutdown,
+			mount: func(access web.Access) mounted { return p.mountAll(s, access, &flags.httpFlags) },
+		})
+	}
+	return p.serveStdio(cmd.Context(), b.name, s)
+}
+
+func (p *program) serveStdio(ctx context.Context, name string, s *server.Server) error {
+	if p.streams.InTerminal {
+		p.note("parley: serving %q on standard input and output, where a client is expected; Ctrl-D ends it", name)
+	}
+	s.Start() // tasks that an earlier process left are taken up before the first request
+	err := stdio.Serve(ctx, s)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancel()
+	if shutErr := s.Shutdown(end); err == nil {
+		err = shutErr
+	}
+	return err
+}

@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-mcp/parley/app/internal/servers/everything"
+	"github.com/parley-mcp/parley/server"
+)
+
+// everythingServer is the demonstration of the protocol.
+func everythingServer() builtin {
+	return builtin{
+		name:  bundled,
+		short: "A demonstration that uses every feature of the protocol",
+		risk:  "none: it touches no file, no network and no program; it tells the names of its environment variables",
+		long: `Serve a demonstration that uses every feature of the protocol: tools of every kind,
+resources that change, prompts, questions to the person and the model, tasks, skills
+and pages. Nothing that it does lasts.`,
+		example: `  parley serve everything
+  parley serve everything --http 127.0.0.1:8080`,
+		args:     cobra.NoArgs,
+		tasks:    true,
+		readOnly: true,
+		flags: func(*pflag.FlagSet) openBuiltin {
+			return func(_ context.Context, _ *program, _ []string, o *builtinOptions) (*server.Server, io.Closer, error) {
+				return everything.New(version(), &everything.Options{
+					WriteScope: o.writeScope, ReadOnly: o.readOnly, Server: &o.server, Tasks: o.tasks,
+				}), nil, nil
+			}
+		},
+	}
+}

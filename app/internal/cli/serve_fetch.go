@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/net/http/httpguts"
+	"golang.org/x/net/http/httpproxy"
+
+	"github.com/parley-mcp/parley/app/internal/servers/fetch"
+	"github.com/parley-mcp/parley/server"
+)
+
+// fetchFlags are the flags of the server fetch. The first three are those of
+// mcp-server-fetch.
+type fetchFlags struct {
+	userAgent    string
+	ignoreRobots bool
+	proxy        string
+	trustProxy   bool
+	allowPrivate []string
+	timeout      time.Duration
+	maxBytes     int64
+}
+
+// fetchServer gets pages from the web.
+func fetchServer() builtin {
+	return builtin{
+		name:  "fetch",
+		short: "Gets pages from the web, HTML as markdown",
+		risk:  "it reads what this machine can reach on the internet; private addresses only with --allow-private",
+		long: `Serve a server that gets pages from the web: HTML as markdown, other texts and
+images as they are. It takes the place of mcp-server-fetch: the tool, the prompt and
+the flags are the same.
+
+Only http and https are fetched, and only from public addresses: what is on this
+machine, in its network, or behind the metadata address of a cloud is refused, also
+where a name or a redirect leads there. --allow-private opens an address, a network
+or a host. A robots.txt that forbids a page to programs holds for the tool, not for
+the prompt, which a person picks.
+
+With --proxy-url, or the environment variables HTTP_PROXY, HTTPS_PROXY and NO_PROXY,
+pages are fetched through a proxy. Names are looked up and checked here first; where
+only the proxy knows them, and refuses private addresses itself, --trust-proxy leaves
+them to it.`,
+		example: `  parley serve fetch
+  parley serve fetch --user-agent "ExampleBot/1.0 (+https://example.com/bot)"
+  parley serve fetch --allow-private 10.1.0.0/16 --http 127.0.0.1:8080`,
+		args:  cobra.NoArgs,
+		tasks: true,
+		flags: func(f *pflag.FlagSet) openBuiltin {
+			flags := &fetchFlags{}
+			f.StringVar(&flags.userAgent, "user-agent", "", "tell sites this `TEXT` as the user agent (default: ModelContextProtocol/1.0)")
+			f.BoolVar(&flags.ignoreRobots, "ignore-robots-txt", false, "fetch what a robots.txt forbids to programs")
+			f.StringVar(&flags.proxy, "proxy-url", "", "fetch through the proxy at this `URL`: http, https, socks5 or socks5h (default: that of the environment)")
+			f.BoolVar(&flags.trustProxy, "trust-proxy", false, "leave it to the proxy to look names up and to refuse private addresses")
+			f.StringArrayVar(&flags.allowPrivate, "allow-private", nil, "fetch from this private `NETWORK` (CIDR), address or host too; may be repeated")
+			f.DurationVar(&flags.timeout, "timeout", 30*time.Second, "give a page up after this `TIME`")
+			f.Int64Var(&flags.maxBytes, "max-bytes", 10<<20, "the size of the largest page, in `BYTES`")
+			return flags.open
+		},
+	}
+}
+
+// open makes the server.
+func (flags *fetchFlags) open(_ context.Context, _ *program, _ []string, o *builtinOptions) (*server.Server, io.Closer, error) {
+	proxy, err := flags.proxyOf()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, host := range flags.allowPrivate {
+		if !isHost(host) {
+			return nil, nil, usagef("--allow-private %q: write a network such as 10.0.0.0/8, an address or a host name", host)
+		}
+	}
+	if !httpguts.ValidHeaderFieldValue(flags.userAgent) {
+		return nil, nil, usagef("--user-agent must be one line of text")
+	}
+	if flags.timeout <= 0 || flags.maxBytes <= 0 {
+		return nil, nil, usagef("--timeout and --max-bytes must be greater than 0")
+	}
+	return fetch.New(version(), &fetch.Options{
+		Server: &o.server, Tasks: o.tasks,
+		UserAgent: flags.userAgent, IgnoreRobots: flags.ignoreRobots, AllowPrivate: flags.allowPrivate,
+		Proxy: proxy, TrustProxy: flags.trustProxy, Timeout: flags.timeout, MaxBytes: flags.maxBytes,
+	}), nil, nil
+}
+
+// isHost reports whether a text is a network, an address or the name of a host in ASCII.
+func isHost(text string) bool {
+	if _, err := netip.ParsePrefix(text); err == nil {
+		return true
+	}
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return addr.Zone() == ""
+	}
+	return text != "" && strings.Trim(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz0123456789.-_") == ""
+}
+
+// proxyOf is the proxy of the flag, or that of the environment.
+func (flags *fetchFlags) proxyOf() (func(*http.Request) (*url.URL, error), error) {
+	if flags.proxy == "" {
+		find := httpproxy.FromEnvironment().ProxyFunc()
+		return func(req *http.Request) (*url.URL, error) { return find(req.URL) }, nil
+	}
+	u, err := url.Parse(flags.proxy)
+	if err != nil || u.Host == "" {
+		return nil, usagef("--proxy-url is no URL of a proxy; write it like http://proxy.example.com:3128") // it may have a password
+	}
+	switch u.Scheme {
+	case "http", "https", "socks5", "socks5h":
+		return http.ProxyURL(u), nil
+	}
+	return nil, usagef("--proxy-url: %s is no scheme of a proxy; http, https, socks5 and socks5h are", u.Scheme)
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-mcp/parley/app/internal/servers/filesystem"
+	"github.com/parley-mcp/parley/server"
+)
+
+// filesystemServer serves the files of chosen directories.
+func filesystemServer() builtin {
+	return builtin{
+		name:  "filesystem",
+		use:   "[DIR...]",
+		short: "Read, write, edit, search and move the files of chosen directories",
+		risk:  "it reads all files of the directories given, and changes them unless --read-only; nothing outside of them",
+		long: `Serve the files of the directories given: tools that read, write, edit, list, search
+and move them, and the files as resources to subscribe to. The tools are those of
+@modelcontextprotocol/server-filesystem.
+
+Without directories, a client on standard input and output chooses them: they are
+its roots. Roots never widen or replace directories that are given.`,
+		example: `  parley serve filesystem ~/notes
+  parley serve filesystem ~/src ~/docs --read-only
+  parley serve filesystem /srv/data --http 127.0.0.1:8080`,
+		args:     cobra.ArbitraryArgs,
+		readOnly: true,
+		flags: func(f *pflag.FlagSet) openBuiltin {
+			var opts filesystem.Options
+			f.BoolVar(&opts.Confirm, "confirm", false, "ask the person before an existing file is changed or moved, where the client can")
+			f.Int64Var(&opts.MaxRead, "max-read", 8<<20, "read at most so many `BYTES` of files in one call")
+			return func(_ context.Context, _ *program, args []string, o *builtinOptions) (*server.Server, io.Closer, error) {
+				if opts.MaxRead < 1 {
+					return nil, nil, usagef("--max-read: at least 1 byte")
+				}
+				opts.Server, opts.WriteScope, opts.ReadOnly = &o.server, o.writeScope, o.readOnly
+				s, closer, err := filesystem.New(version(), args, &opts)
+				if err != nil {
+					return nil, nil, usagef("serve filesystem: %v", err)
+				}
+				return s, closer, nil
+			}
+		},
+	}
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-mcp/parley/app/internal/servers/git"
+	"github.com/parley-mcp/parley/server"
+)
+
+// gitServer is the server for Git repositories.
+func gitServer() builtin {
+	return builtin{
+		name:  "git",
+		use:   "[--repository DIR]",
+		short: "Git repositories: status, diffs, log, commits and branches",
+		risk:  "it reads and changes repositories: those in --repository, or in the client's roots, or without both any",
+		long: `Serve Git repositories with the tools of the reference server mcp-server-git, which this
+server replaces. Every tool takes the path of a repository, or of a folder in it. With
+--repository, the repository must be that folder or one within it. If the folder is a part
+of a repository, that repository is served too, all of it.
+
+The server starts no program, whatever a repository says: no git, hook, filter, pager,
+monitor or other command. If a repository needs git, for example because it uses SHA-256,
+the server says so and changes nothing.`,
+		example: `  parley serve git --repository ~/project
+  parley serve git --repository ~/project --read-only`,
+		args:     cobra.NoArgs,
+		readOnly: true,
+		flags: func(f *pflag.FlagSet) openBuiltin {
+			var o git.Options
+			f.StringArrayVarP(&o.Repositories, "repository", "r", nil, "touch repositories in this `DIR` alone; may be repeated (default: the roots of the client, if it has any)")
+			f.BoolVar(&o.Confirm, "confirm", false, "have the person asked before staged changes are thrown away, by clients that can ask")
+			f.IntVar(&o.Limits.Output, "max-output", 1<<20, "cut results that have more `BYTES`")
+			f.IntVar(&o.Limits.Files, "max-files", 500_000, "look at no more `FILES` in one call")
+			f.IntVar(&o.Limits.Commits, "max-commits", 500_000, "read no more `COMMITS` in one call")
+			f.Int64Var(&o.Limits.Object, "max-object", 64<<20, "look into no file that has more `BYTES`")
+			return func(_ context.Context, p *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
+				if o.Limits.Output < 1 || o.Limits.Files < 1 || o.Limits.Commits < 1 || o.Limits.Object < 1 {
+					return nil, nil, usagef("--max-output, --max-files, --max-commits and --max-object need to be at least 1")
+				}
+				if err := p.checkRepositories(o.Repositories); err != nil {
+					return nil, nil, err
+				}
+				o.WriteScope, o.ReadOnly, o.Server = b.writeScope, b.readOnly, &b.server
+				s, err := git.New(version(), &o)
+				return s, nil, err
+			}
+		},
+	}
+}
+
+// checkRepositories checks the folders of --repository, and notes what a caller can reach that the
+// flags do not name.
+func (p *program) checkRepositories(dirs []string) error {
+	for _, dir := range dirs {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return usagef("--repository %q: there is no such folder", dir)
+		}
+		if above, err := git.Above(dir); err == nil && above != "" {
+			p.note("parley: %q is a folder of the repository %q, all of which is served", dir, above)
+		}
+	}
+	if len(dirs) == 0 {
+		p.note("parley: without --repository DIR, a local client can use every repository in its roots, and if it has no roots every repository that you can read")
+	}
+	return nil
+}

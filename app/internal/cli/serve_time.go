@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-mcp/parley/app/internal/servers/timezone"
+	"github.com/parley-mcp/parley/server"
+)
+
+// timeServer tells the time and converts times between zones.
+func timeServer() builtin {
+	return builtin{
+		name:  "time",
+		short: "The time in a time zone, and times of one zone in another",
+		risk:  "none: it looks at the clock, and tells the name of the local time zone",
+		long: `Serve the tools get_current_time and convert_time, as mcp-server-time does. All time
+zones of the IANA database are part of the program.
+
+The local zone is the default of the tools: that of --local-timezone, of the
+environment variable TZ, or of the system; UTC where it has no name, as on Windows.
+Names of zones in Windows are understood, too, such as "W. Europe Standard Time".`,
+		example: `  parley serve time
+  parley serve time --local-timezone Europe/Paris`,
+		args: cobra.NoArgs,
+		flags: func(f *pflag.FlagSet) openBuiltin {
+			local := f.String("local-timezone", "", "the local time zone is `ZONE`, such as Europe/Paris (default: that of the system)")
+			return func(_ context.Context, p *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
+				o := timezone.Options{Server: &b.server, Local: *local}
+				if o.Local == "" {
+					var err error
+					if o.Local, err = timezone.LocalName(); err != nil {
+						p.note("parley: %v; set the zone with --local-timezone", err)
+					}
+				}
+				s, err := timezone.New(version(), &o)
+				if err != nil {
+					return nil, nil, usagef("--local-timezone %q: %w", o.Local, err)
+				}
+				return s, nil, nil
+			}
+		},
+	}
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/oauth/login"
+)
+
+// A sentSession keeps what is sent.
+type sentSession struct {
+	face.Session
+	sent []string
+}
+
+func (s *sentSession) Send(_ context.Context, in host.Input) error {
+	s.sent = append(s.sent, in.Text)
+	return nil
+}
+
+// On the screen the address of the page that a sign-in ended at is typed as a message is. It is
+// not sent to the model; what else is typed meanwhile is, and an address that nobody waits for.
+func TestAddressOnScreen(t *testing.T) {
+	t.Parallel()
+	const address = "http://127.0.0.1:4175/callback?code=a&state=b"
+	synctest.Test(t, func(t *testing.T) {
+		said := new(strings.Builder)
+		p := &program{streams: &Streams{Err: said}, onScreen: true}
+		kept := &sentSession{}
+		s := shownSession{kept, p}
+		send := func(text string) {
+			t.Helper()
+			if err := s.Send(t.Context(), host.Input{Text: text}); err != nil {
+				t.Error(err)
+			}
+		}
+		send(address)
+		got := make(chan string)
+		go func() {
+			line, err := p.pastedAddress(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- line
+		}()
+		synctest.Wait()
+		send("hello")
+		send(address)
+		if line := <-got; line != address {
+			t.Errorf("the sign-in got %q", line)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := p.pastedAddress(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("waiting ended with %v", err)
+		}
+		send(address)
+		if len(kept.sent) != 3 || kept.sent[0] != address || kept.sent[1] != "hello" || kept.sent[2] != address {
+			t.Errorf("sent: %q", kept.sent)
+		}
+		if text := said.String(); text != "The address is taken for the sign-in, and not sent.\n" {
+			t.Errorf("said: %q", text)
+		}
+	})
+}
+
+// Where nobody can be asked, the person is told what to do, and not that they have refused.
+func TestNobodyToAsk(t *testing.T) {
+	t.Parallel()
+	for _, terminal := range []bool{true, false} {
+		p := &program{streams: &Streams{InTerminal: terminal}, chatting: true}
+		err := p.confirm(t.Context(), login.Prompt{Resource: "https://a.example/mcp", Issuer: "https://as.example"})
+		if text := explain(&login.Error{Err: err}); !errors.As(err, new(*login.SignInRequiredError)) ||
+			text != "https://a.example/mcp wants you to sign in: run 'parley login https://a.example/mcp'" {
+			t.Errorf("terminal %v: %q, of %v", terminal, text, err)
+		}
+	}
+}
+
+// Two sign-ins that wait at once each get an address: the one that refuses waits after the other.
+func TestAddressesOfTwo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &program{streams: &Streams{Err: io.Discard}, onScreen: true}
+		s := shownSession{&sentSession{}, p}
+		got := map[string]string{"one": "", "two": ""}
+		wait := func(name string) {
+			go func() {
+				for !strings.HasSuffix(got[name], name) { // else it is refused
+					line, err := p.pastedAddress(t.Context())
+					if err != nil {
+						return
+					}
+					got[name] = line
+				}
+			}()
+			synctest.Wait()
+		}
+		wait("one")
+		wait("two")
+		for range 2 {
+			if err := s.Send(t.Context(), host.Input{Text: "?code=a&state=two"}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		if got["two"] != "?code=a&state=two" {
+			t.Errorf("the second sign-in got %q", got["two"])
+		}
+		if err := s.Send(t.Context(), host.Input{Text: "?code=a&state=one"}); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if got["one"] != "?code=a&state=one" {
+			t.Errorf("the first sign-in got %q", got["one"])
+		}
+	})
+}

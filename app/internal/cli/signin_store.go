@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/parley-mcp/parley/app/internal/store/secrets"
+	"github.com/parley-mcp/parley/oauth"
+	"github.com/parley-mcp/parley/oauth/login"
+)
+
+// settings are what the program remembers of how the person signs in. They
+// hold no secret.
+type settings struct {
+	// Store is the kind of store for tokens; empty is the default.
+	Store string `json:"store,omitzero"`
+	// AllowHosts are hosts with private addresses that may be asked for
+	// metadata and tokens.
+	AllowHosts []string `json:"allowHosts,omitzero"`
+}
+
+// configPath is the path of a file of the program.
+func configPath(name string) (string, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the folder for settings: %w", err)
+	}
+	return filepath.Join(dir, "parley", name), nil
+}
+
+const settingsName = "signin.json"
+
+func readSettings() (settings, error) {
+	var set settings
+	path, err := configPath(settingsName)
+	if err != nil {
+		return set, err
+	}
+	raw, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return set, nil
+	case err != nil:
+		return set, fmt.Errorf("reading the settings: %w", err)
+	}
+	if err := json.Unmarshal(raw, &set); err != nil {
+		return set, fmt.Errorf("reading the settings: %s: %w", path, err)
+	}
+	return set, nil
+}
+
+// remember keeps what the flags of a sign-in changed.
+func (s settings) remember() error {
+	path, err := configPath(settingsName)
+	if err != nil {
+		return err
+	}
+	slices.Sort(s.AllowHosts)
+	s.AllowHosts = slices.Compact(s.AllowHosts)
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("writing the settings: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("writing the settings: %w", err)
+	}
+	// Whole or not at all, whatever ends the program. CreateTemp makes files for
+	// their owner alone.
+	f, err := os.CreateTemp(filepath.Dir(path), "."+settingsName+".*")
+	if err != nil {
+		return fmt.Errorf("writing the settings: %w", err)
+	}
+	_, err = f.Write(append(raw, '\n'))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the settings: %w", errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}
+
+// openSecrets opens the store for tokens, and says where that is.
+func (p *program) openSecrets(kind string) (login.Store, string, error) {
+	store, err := secrets.Open(&secrets.Options{Kind: kind, Passphrase: func() (string, error) { return p.passphrase(kind) }})
+	if err != nil {
+		return nil, "", fmt.Errorf("opening the store of tokens: %w", err)
+	}
+	return store, store.Kind(), nil
+}
+
+// passphraseName is the variable with the passphrase of the encrypted file.
+const passphraseName = "PARLEY_PASSPHRASE"
+
+// passphrase is that of the encrypted file. It is asked for if the person chose
+// that file; otherwise it may be missing.
+func (p *program) passphrase(kind string) (string, error) {
+	if phrase := p.streams.Passphrase; phrase != "" || kind != secrets.Encrypted {
+		return phrase, nil
+	}
+	if !p.streams.InTerminal || p.streams.Secret == nil {
+		return "", fmt.Errorf("the tokens are encrypted: set $%s, or run it at a terminal", passphraseName)
+	}
+	return p.secret(context.Background(), "Passphrase of your tokens: ")
+}
+
+// secret asks the person for a line that is not shown.
+func (p *program) secret(ctx context.Context, prompt string) (string, error) {
+	_, _ = fmt.Fprint(p.streams.Err, prompt)
+	text, err := p.streams.Secret(ctx)
+	_, _ = fmt.Fprintln(p.streams.Err)
+	if err != nil {
+		return "", fmt.Errorf("reading what is not shown: %w", err)
+	}
+	return text, nil
+}
+
+// A knownClient is what a client is known by at an authorization server: the
+// person, or the server's operator, registered it beforehand.
+type knownClient struct {
+	Issuer   string `json:"issuer"`
+	ID       string `json:"id"`
+	Secret   string `json:"secret,omitzero"`
+	Document bool   `json:"document,omitzero"`
+}
+
+// clientsName is the entry of the store for them.
+const clientsName = "cli.clients"
+
+func readClients(ctx context.Context, store login.Store) ([]knownClient, error) {
+	raw, err := store.Get(ctx, clientsName)
+	if errors.Is(err, login.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the store of tokens: %w", err)
+	}
+	var list []knownClient
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, errors.New("reading the store of tokens: the list of clients is damaged") // the cause may repeat a secret
+	}
+	return list, nil
+}
+
+// changeClients changes the list of clients in the store, alone.
+func changeClients(ctx context.Context, store login.Store, change func([]knownClient) []knownClient) error {
+	unlock, err := store.Lock(ctx, clientsName)
+	if err != nil {
+		return fmt.Errorf("writing the store of tokens: %w", err)
+	}
+	defer unlock()
+	list, err := readClients(ctx, store)
+	if err != nil {
+		return err
+	}
+	changed := change(slices.Clone(list))
+	switch {
+	case slices.Equal(list, changed):
+		return nil
+	case len(changed) == 0:
+		err = store.Delete(ctx, clientsName)
+	default:
+		var raw []byte
+		if raw, err = json.Marshal(changed); err == nil {
+			err = store.Set(ctx, clientsName, raw)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("writing the store of tokens: %w", err)
+	}
+	return nil
+}
+
+// credentials are clients as the library takes them; the last one counts for
+// an issuer.
+func credentials(list []knownClient) []login.Credentials {
+	var all []login.Credentials
+	seen := make(map[string]bool)
+	for _, c := range slices.Backward(list) {
+		if seen[c.Issuer] {
+			continue
+		}
+		seen[c.Issuer] = true
+		made := login.Credentials{Issuer: c.Issuer, ClientID: c.ID, Secret: c.Secret, Document: c.Document}
+		if c.Document {
+			made.Method = oauth.AuthNone
+		}
+		all = append(all, made)
+	}
+	return all
+}
+
+// brokenStore is a store that could not be opened.
+type brokenStore struct{ err error }
+
+func (b brokenStore) Get(context.Context, string) ([]byte, error)  { return nil, b.err }
+func (b brokenStore) Set(context.Context, string, []byte) error    { return b.err }
+func (b brokenStore) Delete(context.Context, string) error         { return b.err }
+func (b brokenStore) Names(context.Context) ([]string, error)      { return nil, b.err }
+func (b brokenStore) Lock(context.Context, string) (func(), error) { return nil, b.err }

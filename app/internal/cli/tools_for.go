@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parley-mcp/parley/app/internal/inspect/losses"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/schema/provider"
+)
+
+// profileOf is what a provider takes, by its name.
+func profileOf(name string) (provider.Profile, error) {
+	for _, m := range modelProviders() {
+		if m.name == name {
+			return m.schemas, nil
+		}
+	}
+	return provider.Profile{}, usagef("--for %q: write anthropic, openai or gemini", shorten(host.EscapeLine(name), maxModelName))
+}
+
+// A reducedTool is a tool in the JSON of 'tools --for'.
+type reducedTool struct {
+	Server string `json:"server"`
+	Tool   string `json:"tool"`
+	// Name is what the model calls it.
+	Name string `json:"name"`
+	// Lost is what the provider does not take of it.
+	Lost []lostPart `json:"lost,omitzero"`
+	// Error says that the schema is none.
+	Error string `json:"error,omitzero"`
+}
+
+// A lostPart is a part of a tool that a provider does not take.
+type lostPart struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+	Mend string `json:"mend"`
+}
+
+// toolFor says how the models of a provider are told of a tool.
+func toolFor(t *host.Tool, profile provider.Profile) reducedTool {
+	r := reducedTool{Server: t.Server, Tool: t.Def.Name, Name: t.ModelName}
+	losses, err := provider.Check(t.Def, profile)
+	if err != nil {
+		r.Error = err.Error()
+	}
+	for _, l := range losses {
+		r.Lost = append(r.Lost, lostPart(l))
+	}
+	return r
+}
+
+// printToolsFor says how the models of a provider are told of the tools.
+func (p *program) printToolsFor(c *host.Catalog, name string) error {
+	profile, err := profileOf(name)
+	if err != nil {
+		return err
+	}
+	list := make([]reducedTool, 0, len(c.Tools))
+	for _, t := range c.Tools {
+		list = append(list, toolFor(t, profile))
+	}
+	if p.json {
+		return p.printMaskedJSON(struct {
+			Tools []reducedTool `json:"tools"`
+		}{list})
+	}
+	var b strings.Builder
+	for _, r := range list {
+		fmt.Fprintf(&b, "%s  is called %s\n", host.EscapeLine(r.Server+"/"+r.Tool), r.Name)
+		for _, l := range r.Lost {
+			fmt.Fprintf(&b, "    %s: %s; %s\n", host.EscapeLine(l.What), host.EscapeLine(l.Why), host.EscapeLine(l.Mend))
+		}
+		if r.Error != "" {
+			b.WriteString("    " + host.EscapeLine(r.Error) + "\n")
+		}
+	}
+	if err := p.print(p.masked(b.String())); err != nil {
+		return err
+	}
+	changed := len(slices.DeleteFunc(list, func(r reducedTool) bool { return len(r.Lost) == 0 }))
+	switch {
+	case len(c.Tools) == 0:
+	case changed == 0:
+		p.note("Nothing is left out for %s.", name)
+	default:
+		p.note("%d of %d tools lose something for %s: what is left out of their schemas stands in their descriptions, and the servers still check the arguments.", changed, len(c.Tools), name)
+	}
+	return nil
+}
+
+// maxLossesShown is how many losses of one server are printed.
+const maxLossesShown = 100
+
+// describeLosses tells of losses, of a server with a number of tools.
+func describeLosses(list []*losses.Loss, tools int) string {
+	var b strings.Builder
+	for i, l := range list {
+		if i == maxLossesShown {
+			fmt.Fprintf(&b, "    and %d more\n", len(list)-i)
+			break
+		}
+		of := l.ToolNames()
+		if len(l.Tools) == tools && tools > 1 {
+			of = fmt.Sprintf("all %d tools", tools)
+		}
+		fmt.Fprintf(&b, "    %s\n        for %s, of %s\n        why: %s\n        mend: %s\n",
+			host.EscapeLine(l.What), l.ProviderNames(), host.EscapeLine(of), host.EscapeLine(l.Why), host.EscapeLine(l.Mend))
+	}
+	return b.String()
+}

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-mcp/parley/app/internal/servers/everything"
+)
+
+// commit is set by the linker when a release is built, since the go command
+// tells a program of a module nothing about the commit.
+var commit string
+
+// version is what the build knows of itself.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+func (p *program) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Tell what this program was built from, and what it speaks",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			b := built()
+			b.Revisions = everything.New(b.Version, nil).Versions()
+			if p.json {
+				return p.printJSON(b)
+			}
+			return b.print(p.streams.Out)
+		},
+	}
+}
+
+// A buildReport is what "parley version" tells.
+type buildReport struct {
+	Version   string   `json:"version"`
+	Commit    string   `json:"commit,omitzero"`
+	Modified  bool     `json:"modified,omitzero"` // the files were not those of the commit
+	Go        string   `json:"go"`
+	Platform  string   `json:"platform"`
+	Revisions []string `json:"revisions"`
+}
+
+func built() *buildReport {
+	b := &buildReport{
+		Version: version(), Commit: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return b
+	}
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && b.Commit == "":
+			b.Commit = s.Value
+		case s.Key == "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+func (b *buildReport) print(w io.Writer) error {
+	from := b.Commit
+	switch {
+	case from == "":
+		from = "unknown: the build did not record it"
+	case b.Modified:
+		from += ", with changes"
+	}
+	_, err := fmt.Fprintf(w, "parley %s\ncommit: %s\nbuilt with: %s for %s\nprotocol: %s\n",
+		b.Version, from, b.Go, b.Platform, strings.Join(b.Revisions, ", "))
+	return err
+}

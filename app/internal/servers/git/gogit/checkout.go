@@ -1,0 +1,560 @@
+package gogit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/format/index"
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// CreateBranch makes a branch at what base names, or at the current branch.
+func (r *Repository) CreateBranch(name, base string, now time.Time) (from string, err error) {
+	branch, at, err := r.head()
+	switch {
+	case err != nil:
+		return "", err
+	case base != "":
+		c, err := r.Find(base)
+		if err != nil {
+			return "", err
+		}
+		from, at = base, c.Hash
+	case at.IsZero():
+		return "", mcp.Errorf("the current branch has no commits yet, so no branch can start there")
+	default:
+		from = cmp.Or(branch.Short(), "HEAD")
+	}
+	ref := plumbing.NewBranchReferenceName(name)
+	if _, err := r.reference(ref); err == nil {
+		return "", mcp.Errorf("a branch named '%s' already exists", name)
+	} else if !errors.Is(err, plumbing.ErrReferenceNotFound) {
+		return "", err
+	}
+	refs, _, err := r.references()
+	if err != nil {
+		return "", err
+	}
+	for _, other := range refs {
+		if o := string(other.Name()); strings.HasPrefix(o, string(ref)+"/") || strings.HasPrefix(string(ref), o+"/") {
+			return "", mcp.Errorf("'%s' exists; cannot create '%s'", other.Name(), ref)
+		}
+	}
+	return from, r.setReference(ref, plumbing.ZeroHash, at, "branch: Created from "+from, now)
+}
+
+// Checkout switches to a branch, or to the commit that a revision names. Local changes stay; where
+// they would be lost nothing is done. It returns the branch, or "" if HEAD is detached, and the short
+// name of the commit.
+func (r *Repository) Checkout(rev string, now time.Time) (name, at string, err error) {
+	if err := r.place.NeedTree(); err != nil {
+		return "", "", err
+	}
+	release, err := r.lockIndex()
+	if err != nil {
+		return "", "", err
+	}
+	defer release()
+	w, err := r.openTree()
+	if err != nil {
+		return "", "", err
+	}
+	if err := w.switches(); err != nil {
+		return "", "", err
+	}
+	branch, target, err := r.target(rev)
+	if err != nil {
+		return "", "", err
+	}
+	oldBranch, oldHead, err := r.head()
+	if err != nil {
+		return "", "", err
+	}
+	if rev == "HEAD" || rev == "@" {
+		branch = oldBranch
+	}
+	if branch != oldBranch {
+		if err := r.notElsewhere(branch); err != nil {
+			return "", "", err
+		}
+	}
+	s := &switcher{workTree: w, entries: make(map[string]*index.Entry, len(w.idx.Entries))}
+	for _, e := range w.idx.Entries {
+		s.entries[e.Name] = e
+	}
+	oldTree, err := r.headTree()
+	if err != nil {
+		return "", "", err
+	}
+	if err := s.plan(oldTree, target.TreeHash); err != nil {
+		return "", "", err
+	}
+	head, err := lock(r.dir, "HEAD") // before anything is changed
+	if err != nil {
+		return "", "", err
+	}
+	defer head.release()
+	if err := s.carryOut(); err != nil {
+		return "", "", err
+	}
+	if err := r.moveHead(head, oldBranch, oldHead, branch, target.Hash, rev, now); err != nil {
+		return "", "", err
+	}
+	return branch.Short(), r.shorten(target.Hash), r.endMerge()
+}
+
+// switches refuses a checkout in a working tree that the server cannot switch.
+func (w *workTree) switches() error {
+	if err := w.keepsMarks(); err != nil {
+		return err
+	}
+	sparse := w.conf.Is("core.sparsecheckout", false)
+	for _, e := range w.idx.Entries {
+		if e.Stage != notConflicted {
+			return mcp.Errorf("you need to resolve your current index first: '%s' has a conflict", e.Name)
+		}
+		sparse = sparse || e.SkipWorktree
+	}
+	if sparse {
+		return repo.Unsupported("a checkout in a sparse working tree")
+	}
+	return nil
+}
+
+// target returns the commit that rev names for a checkout, and its branch, which takes precedence over a tag
+// of the same name. The branch is "" if rev names none.
+func (r *Repository) target(rev string) (plumbing.ReferenceName, *object.Commit, error) {
+	branch := plumbing.NewBranchReferenceName(rev)
+	at, err := r.reference(branch)
+	if errors.Is(err, plumbing.ErrReferenceNotFound) {
+		c, err := r.Find(rev)
+		return "", c, err
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	c, err := r.peel(rev, at)
+	return branch, c, err
+}
+
+// notElsewhere refuses a branch that another working tree of the repository has checked out.
+func (r *Repository) notElsewhere(branch plumbing.ReferenceName) error {
+	own, err := filepath.Rel(r.place.Common, r.place.GitDir)
+	if err != nil {
+		return err
+	}
+	dirs, err := fs.Glob(r.shared.FS(), "worktrees/*")
+	if err != nil {
+		return err
+	}
+	if !r.conf.Is("core.bare", false) {
+		dirs = append(dirs, ".")
+	}
+	for _, dir := range dirs {
+		text, err := readInRoot(r.shared, path.Join(dir, "HEAD"))
+		if err != nil || dir == filepath.ToSlash(own) {
+			continue // it is being made or removed
+		}
+		if ref := parseReference("HEAD", text); ref == nil || ref.Target() != branch || branch == "" {
+			continue
+		}
+		at := r.place.Common
+		if link, err := readInRoot(r.shared, path.Join(dir, "gitdir")); err == nil && dir != "." {
+			at = strings.TrimSpace(string(link))
+		}
+		return mcp.Errorf("'%s' is already checked out at '%s'", branch.Short(), strings.TrimSuffix(filepath.ToSlash(at), "/.git"))
+	}
+	return nil
+}
+
+// A switcher changes the working tree and the index from one tree to another.
+type switcher struct {
+	*workTree
+
+	entries map[string]*index.Entry
+	remove  []string
+	write   []*change // what to write: the side "to"
+	lost    []string  // files with changes that would be lost
+	covered []string  // files that are not tracked and would be overwritten
+}
+
+// plan finds what has to be done, and refuses if something would be lost.
+func (s *switcher) plan(from, to plumbing.Hash) error {
+	err := s.compareTrees(from, to, "", func(name string, old, now *file) error {
+		return s.decide(name, old, now)
+	})
+	if err != nil {
+		return err
+	}
+	s.keepStaged()
+	list := func(names []string) string { return "\n\t" + strings.Join(names[:min(len(names), 20)], "\n\t") }
+	if len(s.lost) > 0 {
+		return mcp.Errorf("Your local changes to the following files would be overwritten by checkout:%s\n"+
+			"Please commit your changes or stash them before you switch branches.\nAborting", list(s.lost))
+	}
+	if len(s.covered) > 0 {
+		return mcp.Errorf("The following untracked working tree files would be overwritten by checkout:%s\n"+
+			"Please move or remove them before you switch branches.\nAborting", list(s.covered))
+	}
+	for _, c := range s.write {
+		if err := s.step("checking files"); err != nil {
+			return err
+		}
+		if err := s.rules.unsupported(c.to.path); err != nil {
+			return err
+		}
+		if c.to.mode == filemode.Symlink {
+			if err := repo.CheckLink(c.to.path); err != nil {
+				return err
+			}
+		}
+		if _, err := c.to.read(); err != nil { // a file that is too large or damaged must not end a checkout halfway
+			return mcp.Errorf("%q cannot be checked out: %w", c.to.path, err)
+		}
+	}
+	return nil
+}
+
+// keepStaged finds files of the index that no commit has, in the place of a folder or beneath a file that
+// would be written.
+func (s *switcher) keepStaged() {
+	going, coming, folders := make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	for _, name := range s.remove {
+		going[name] = true
+	}
+	for _, c := range s.write {
+		coming[c.to.path] = true
+		for dir := path.Dir(c.to.path); dir != "." && !folders[dir]; dir = path.Dir(dir) {
+			folders[dir] = true
+		}
+	}
+	for _, name := range sortedKeys(s.entries) {
+		if going[name] || coming[name] {
+			continue
+		}
+		lost := folders[name]
+		for dir := path.Dir(name); dir != "." && !lost; dir = path.Dir(dir) {
+			lost = coming[dir]
+		}
+		if lost {
+			s.lost = append(s.lost, name)
+		}
+	}
+}
+
+// decide says what happens to one file that differs between the trees.
+func (s *switcher) decide(name string, old, now *file) error {
+	e := s.entries[name]
+	switch {
+	case e == nil && now == nil:
+		return nil // it is gone already
+	case e == nil && old != nil, e != nil && now == nil && (old == nil || *old != file{e.Mode, e.Hash}):
+		s.lost = append(s.lost, name)
+		return nil
+	case e == nil:
+		return s.arrive(name, now)
+	case now != nil && *now == file{e.Mode, e.Hash}:
+		return nil // what is staged is what is wanted
+	case old == nil || *old != file{e.Mode, e.Hash}:
+		s.lost = append(s.lost, name)
+		return nil
+	}
+	here, err := s.present(e)
+	if err != nil {
+		return err
+	}
+	if here == nil && s.replaced(name) || here != nil && here.file != *old {
+		s.lost = append(s.lost, name)
+		return nil
+	}
+	if now == nil {
+		s.remove = append(s.remove, name)
+		return nil
+	}
+	s.write = append(s.write, &change{to: s.stored(name, now)})
+	return nil
+}
+
+// arrive takes in a file that is new. Something that is not tracked must not be in its way.
+func (s *switcher) arrive(name string, now *file) error {
+	info, err := s.tree.Lstat(name)
+	if err == nil && !s.parents.real(s.tree, name) {
+		err = fs.ErrNotExist // it is beyond a link
+	}
+	switch {
+	case err != nil:
+		// a file or a link may be in the place of a folder above it: it goes if it is tracked
+		if dir := s.fileAbove(name); dir != "" && s.entries[dir] == nil && !s.ignored(dir, false) {
+			s.covered = append(s.covered, dir)
+			return nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) && s.fileAbove(name) == "" {
+			return err
+		}
+	case err == nil && info.IsDir():
+		if now.mode != filemode.Submodule && s.strangers(name) {
+			s.covered = append(s.covered, name)
+			return nil
+		}
+	case err == nil:
+		text, err := s.clean(name, now.hash)
+		if err != nil {
+			return err
+		}
+		if s.hash(text) != now.hash && !s.ignored(name, false) {
+			s.covered = append(s.covered, name)
+			return nil
+		}
+	}
+	s.write = append(s.write, &change{to: s.stored(name, now)})
+	return nil
+}
+
+// replaced reports whether a folder took the place of a file, or a file or link that of a folder above it.
+func (s *switcher) replaced(name string) bool {
+	_, err := s.tree.Lstat(name)
+	return err == nil || s.fileAbove(name) != ""
+}
+
+// fileAbove is the path above name that is no folder, or "".
+func (s *switcher) fileAbove(name string) string {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if info, err := s.tree.Lstat(dir); err == nil && !info.IsDir() {
+			return dir
+		}
+	}
+	return ""
+}
+
+// strangers reports whether a folder has files that are not tracked.
+func (s *switcher) strangers(dir string) bool {
+	found := false
+	err := fs.WalkDir(s.tree.FS(), dir, func(name string, e fs.DirEntry, err error) error {
+		if err = cmp.Or(err, s.ended()); err != nil {
+			return err
+		}
+		if !e.IsDir() && s.entries[name] == nil {
+			found = true
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return found || err != nil
+}
+
+// carryOut removes and writes the files, and then the index.
+func (s *switcher) carryOut() error {
+	if len(s.remove)+len(s.write) == 0 {
+		return nil
+	}
+	for _, name := range s.remove {
+		err := s.step("removing files")
+		if err == nil {
+			err = s.take(name)
+		}
+		if err != nil {
+			return errors.Join(err, s.keepIndex())
+		}
+		delete(s.entries, name)
+	}
+	// Attributes say how other files are written, and so they are written before.
+	attributes := func(c *change) bool { return path.Base(c.to.path) == ".gitattributes" }
+	others := slices.DeleteFunc(slices.Clone(s.write), attributes)
+	s.write = append(slices.DeleteFunc(s.write, func(c *change) bool { return !attributes(c) }), others...)
+	stale := true
+	for _, c := range s.write {
+		if stale && !attributes(c) {
+			stale = false
+			if err := s.reread(); err != nil {
+				return errors.Join(err, s.keepIndex())
+			}
+		}
+		if err := s.step("writing files"); err != nil {
+			return errors.Join(err, s.keepIndex())
+		}
+		e, err := s.put(c.to)
+		if err != nil {
+			return errors.Join(err, s.keepIndex())
+		}
+		s.entries[c.to.path] = e
+	}
+	return s.keepIndex()
+}
+
+// reread reads the attributes as they are now.
+func (s *switcher) reread() (err error) {
+	s.sortEntries()
+	s.rules, err = s.conversion(s.idx)
+	return err
+}
+
+// keepIndex writes the index of what has been done so far.
+func (s *switcher) keepIndex() error {
+	s.sortEntries()
+	return s.saveIndex(s.idx)
+}
+
+// sortEntries makes the index of the entries.
+func (s *switcher) sortEntries() {
+	s.idx.Entries = s.idx.Entries[:0:0]
+	for _, name := range sortedKeys(s.entries) {
+		s.idx.Entries = append(s.idx.Entries, s.entries[name])
+	}
+}
+
+// take removes a file, and the folders that become empty.
+func (s *switcher) take(name string) error {
+	if !s.parents.real(s.tree, name) {
+		return nil
+	}
+	if e := s.entries[name]; e != nil && e.Mode == filemode.Submodule {
+		return nil // its folder stays, as with git
+	}
+	if err := remove(s.tree, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for dir := path.Dir(name); dir != "." && remove(s.tree, dir) == nil; dir = path.Dir(dir) { // until one has other files
+		delete(s.parents, dir)
+	}
+	return nil
+}
+
+// put writes a file and makes its entry.
+func (s *switcher) put(to *side) (*index.Entry, error) {
+	e := &index.Entry{Name: to.path, Mode: to.mode, Hash: to.hash}
+	clear(s.parents)
+	dir, err := openFolder(s.tree, path.Dir(to.path), true) // a tracked file may be a folder now
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }() // nothing is written to it
+	base := path.Base(to.path)
+	if to.mode == filemode.Submodule {
+		return e, makeFolder(dir, base)
+	}
+	text, err := to.read() // before the file that is there is removed
+	if err != nil {
+		return nil, err
+	}
+	if info, err := dir.Lstat(base); err == nil {
+		if info.IsDir() {
+			err = removeEmpty(dir, base)
+		} else {
+			err = dir.Remove(base)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := s.create(dir, to, text); err != nil {
+		return nil, err
+	}
+	info, err := dir.Lstat(base)
+	if err != nil {
+		return nil, err
+	}
+	e.ModifiedAt, e.Size = info.ModTime(), uint32(info.Size()) // the index has the lower bits
+	return e, nil
+}
+
+// create writes a file that is not there in its folder.
+func (s *switcher) create(dir *os.Root, to *side, text []byte) error {
+	if to.mode == filemode.Symlink && s.conf.Is("core.symlinks", true) {
+		return dir.Symlink(string(text), path.Base(to.path))
+	}
+	perm := fs.FileMode(0o666)
+	if to.mode == filemode.Executable {
+		perm = 0o777
+	}
+	if to.mode != filemode.Symlink {
+		text = s.rules.written(to.path, text)
+	}
+	f, err := dir.OpenFile(path.Base(to.path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}
+
+// moveHead makes HEAD, which is locked, the branch, or without one the commit.
+func (r *Repository) moveHead(head *lockFile, oldBranch plumbing.ReferenceName, old plumbing.Hash, branch plumbing.ReferenceName, now plumbing.Hash, rev string, when time.Time) error {
+	text := now.String() + "\n"
+	if branch != "" {
+		text = "ref: " + string(branch) + "\n"
+	}
+	if err := head.replace([]byte(text)); err != nil {
+		return err
+	}
+	from := old.String()
+	if oldBranch != "" {
+		from = oldBranch.Short()
+	}
+	return r.reflog(r.dir, "HEAD", old, now, fmt.Sprintf("checkout: moving from %s to %s", from, rev), when)
+}
+
+// move sets the current branch, or HEAD without one, to a commit.
+func (r *Repository) move(branch plumbing.ReferenceName, old, now plumbing.Hash, why string, when time.Time) error {
+	if branch == "" {
+		if err := replace(r.dir, "HEAD", []byte(now.String()+"\n")); err != nil {
+			return err
+		}
+	} else if err := r.setReference(branch, old, now, why, when); err != nil {
+		return err
+	}
+	return r.reflog(r.dir, "HEAD", old, now, why, when)
+}
+
+// setReference sets a branch to a commit, if it still is where it was.
+func (r *Repository) setReference(name plumbing.ReferenceName, old, now plumbing.Hash, why string, when time.Time) error {
+	if err := r.shared.MkdirAll(path.Dir(string(name)), 0o777); err != nil {
+		return err
+	}
+	l, err := lock(r.shared, string(name))
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	at, err := r.reference(name)
+	if err != nil && !errors.Is(err, plumbing.ErrReferenceNotFound) {
+		return err
+	}
+	if err == nil && at != old {
+		return mcp.Errorf("'%s' was changed by something else in the meantime", name)
+	}
+	if err := l.replace([]byte(now.String() + "\n")); err != nil {
+		return err
+	}
+	return r.reflog(r.shared, string(name), old, now, why, when)
+}
+
+// reflog notes where a reference was, if the repository keeps such a log.
+func (r *Repository) reflog(dir *os.Root, name string, old, now plumbing.Hash, why string, when time.Time) error {
+	if !r.conf.Is("core.logallrefupdates", r.place.Work != "") {
+		return nil
+	}
+	file := "logs/" + name
+	if err := dir.MkdirAll(path.Dir(file), 0o777); err != nil {
+		return err
+	}
+	f, err := dir.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND|repo.Nonblock, 0o666)
+	if err != nil {
+		return err
+	}
+	user, email := repo.Identity("committer", r.conf, r.own)
+	_, err = fmt.Fprintf(f, "%s %s %s <%s> %d %s\t%s\n", old, now, user, email, when.Unix(), when.Format("-0700"), why)
+	return errors.Join(err, f.Close())
+}

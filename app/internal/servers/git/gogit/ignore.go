@@ -1,0 +1,105 @@
+package gogit
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
+)
+
+// An ignorePattern is a line of a .gitignore file. It matches a path itself, and not what is beneath it,
+// which a walk reaches only if the folder is not ignored.
+type ignorePattern struct {
+	domain  int      // how many folders the file is below the topmost one
+	parts   []string // of the path, for path.Match; "**" is any number of them
+	include bool     // it began with '!'
+	folders bool     // it ended with '/'
+}
+
+// excludes are the patterns of files to ignore that are not in the working tree.
+func (r *Repository) excludes() ([]ignorePattern, error) {
+	file := repo.OwnFile(r.own, "core.excludesfile", "ignore")
+	var out []ignorePattern
+	for _, name := range []string{file, filepath.Join(r.place.Common, "info", "exclude")} {
+		text, err := repo.ReadSmall(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		out = append(out, ignorePatterns(text, nil)...)
+	}
+	return out, nil
+}
+
+// ignorePatterns reads the file of patterns that is in the folder domain.
+func ignorePatterns(text []byte, domain []string) []ignorePattern {
+	var out []ignorePattern
+	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\ufeff"))) {
+		s := strings.TrimSuffix(strings.TrimSuffix(string(line), "\n"), "\r")
+		for strings.HasSuffix(s, " ") && !strings.HasSuffix(s, `\ `) {
+			s = s[:len(s)-1]
+		}
+		if s == "" || s[0] == '#' {
+			continue
+		}
+		p := ignorePattern{domain: len(domain)}
+		s, p.include = strings.CutPrefix(s, "!")
+		s, p.folders = strings.CutSuffix(classes(s), "/")
+		p.parts = strings.Split(strings.TrimPrefix(s, "/"), "/")
+		if !strings.Contains(s, "/") {
+			p.parts = []string{"**", s}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// match reports whether names, the parts of a path, match the parts of a pattern.
+func (p *ignorePattern) match(names []string, dir bool) bool {
+	if p.folders && !dir || len(names) <= p.domain {
+		return false
+	}
+	names = names[p.domain:]
+	at, n := 0, 0
+	star, from := -1, 0 // the last "**", and the first name after those that it stands for
+	for n < len(names) {
+		switch {
+		case at < len(p.parts) && p.parts[at] == "**":
+			star, from = at, n
+			at++
+		case at < len(p.parts) && matchName(p.parts[at], names[n]):
+			at++
+			n++
+		case star >= 0:
+			from++
+			at, n = star+1, from
+		default:
+			return false
+		}
+	}
+	return at == len(p.parts)
+}
+
+func matchName(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}
+
+// ignores reports whether the last pattern that matches a path says to ignore it.
+func (r *Repository) ignores(patterns []ignorePattern, path []string, dir bool) (bool, error) {
+	for i, p := range slices.Backward(patterns) {
+		if i%64 == 0 { // there may be many
+			if err := r.ended(); err != nil {
+				return false, err
+			}
+		}
+		if p.match(path, dir) {
+			return !p.include, nil
+		}
+	}
+	return false, nil
+}

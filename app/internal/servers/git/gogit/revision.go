@@ -1,0 +1,175 @@
+package gogit
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// Find finds the commit that a revision names: a branch, tag, remote branch or object name, followed
+// by any of ~N, ^N, ^0 and ^{commit}.
+func (r *Repository) Find(rev string) (*object.Commit, error) {
+	base, steps := rev, ""
+	if at := strings.IndexAny(rev, "~^"); at >= 0 {
+		base, steps = rev[:at], rev[at:]
+	}
+	h, err := r.lookUp(base)
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.peel(rev, h)
+	if err != nil {
+		return nil, err
+	}
+	for steps != "" {
+		kind := steps[0]
+		steps = steps[1:]
+		if inner, ok := strings.CutPrefix(steps, "{"); ok && kind == '^' {
+			what, rest, ok := strings.Cut(inner, "}")
+			if !ok || what != "" && what != "commit" {
+				return nil, mcp.Errorf("invalid revision %q: of what stands after '^' only ^{commit} and numbers are understood", rev)
+			}
+			steps = rest
+			continue
+		}
+		digits := len(steps) - len(strings.TrimLeft(steps, "0123456789"))
+		n := 1
+		if digits > 0 {
+			if n, err = strconv.Atoi(steps[:digits]); err != nil {
+				return nil, repo.BadName(rev)
+			}
+			steps = steps[digits:]
+		}
+		if steps != "" && steps[0] != '~' && steps[0] != '^' {
+			return nil, repo.BadName(rev)
+		}
+		if c, err = r.ancestor(rev, c, kind, n); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// ancestor is the commit n steps back for '~', the nth parent for '^'.
+func (r *Repository) ancestor(rev string, c *object.Commit, kind byte, n int) (*object.Commit, error) {
+	if kind == '^' {
+		if n == 0 {
+			return c, nil
+		}
+		if n > len(c.ParentHashes) {
+			return nil, repo.BadName(rev)
+		}
+		return r.readCommit(c.ParentHashes[n-1])
+	}
+	for range n {
+		if len(c.ParentHashes) == 0 {
+			return nil, repo.BadName(rev)
+		}
+		var err error
+		if c, err = r.readCommit(c.ParentHashes[0]); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// lookUp finds what a name stands for, in the order of gitrevisions(7).
+func (r *Repository) lookUp(name string) (plumbing.Hash, error) {
+	if name == "@" {
+		name = "HEAD"
+	}
+	if len(name) == 40 && plumbing.IsHash(name) {
+		h := plumbing.NewHash(name)
+		if !r.objects.has(h) {
+			return h, repo.BadName(name)
+		}
+		return h, nil
+	}
+	if at, err := r.named(name); !errors.Is(err, plumbing.ErrReferenceNotFound) {
+		return at, err
+	}
+	const fewest = 4
+	if len(name) < fewest || len(name) > 40 || strings.Trim(name, "0123456789abcdefABCDEF") != "" {
+		return plumbing.ZeroHash, repo.BadName(name)
+	}
+	found, err := r.objects.withPrefix(strings.ToLower(name))
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	if len(found) > 1 {
+		found = r.commitsOf(found)
+	}
+	switch len(found) {
+	case 0:
+		return plumbing.ZeroHash, repo.BadName(name)
+	case 1:
+		return found[0], nil
+	}
+	return plumbing.ZeroHash, mcp.Errorf("the object name %q is ambiguous; give more of it", name)
+}
+
+// named finds what a reference stands for. Its error is plumbing.ErrReferenceNotFound if none has the name.
+func (r *Repository) named(name string) (plumbing.Hash, error) {
+	for _, pattern := range []string{"%", "refs/%", "refs/tags/%", "refs/heads/%", "refs/remotes/%", "refs/remotes/%/HEAD"} {
+		full := plumbing.ReferenceName(strings.Replace(pattern, "%", name, 1))
+		if pseudoRef(string(full)) {
+			target, at, err := r.pseudo(string(full))
+			if err == nil && target == "" {
+				return at, nil
+			}
+			full = target
+		}
+		if !strings.HasPrefix(string(full), "refs/") {
+			continue
+		}
+		if h, err := r.reference(full); !errors.Is(err, plumbing.ErrReferenceNotFound) {
+			return h, err
+		}
+	}
+	return plumbing.ZeroHash, plumbing.ErrReferenceNotFound
+}
+
+// pseudoRef reports whether a name is one of those beside refs/, such as HEAD or MERGE_HEAD.
+func pseudoRef(name string) bool {
+	return name == "HEAD" || strings.HasSuffix(name, "_HEAD") && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
+}
+
+// commitsOf are those of the objects that are commits or tags.
+func (r *Repository) commitsOf(list []plumbing.Hash) []plumbing.Hash {
+	var out []plumbing.Hash
+	for _, h := range list {
+		if o, err := r.object(plumbing.AnyObject, h); err == nil && (o.Type() == plumbing.CommitObject || o.Type() == plumbing.TagObject) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// peel follows tags to the commit that they are of.
+func (r *Repository) peel(rev string, h plumbing.Hash) (*object.Commit, error) {
+	for range 10 {
+		o, err := r.object(plumbing.AnyObject, h)
+		if err != nil {
+			return nil, err
+		}
+		switch o.Type() {
+		case plumbing.CommitObject:
+			return r.readCommit(h)
+		case plumbing.TagObject:
+			tag, err := object.DecodeTag(nil, o)
+			if err != nil {
+				return nil, mcp.Errorf("the tag %q cannot be read: %v", rev, err)
+			}
+			h = tag.Target
+		default:
+			return nil, mcp.Errorf("%q is a %s, not a commit", rev, o.Type())
+		}
+	}
+	return nil, mcp.Errorf("the tag %q leads through too many others", rev)
+}

@@ -1,0 +1,579 @@
+package gogit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/format/index"
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// Added says what Add did.
+type Added struct {
+	Staged    []string // a line for each file, such as "new file: a.txt"
+	Unchanged []string // those of the paths where nothing was staged
+}
+
+// Add stages files, folders and what patterns match; of files that are gone, that they are.
+func (r *Repository) Add(files []string) (*Added, error) {
+	names, err := r.place.CleanPaths(r.ctx, files)
+	if err != nil {
+		return nil, err
+	}
+	release, err := r.lockIndex()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	w, err := r.openTree()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.keepsMarks(); err != nil {
+		return nil, err
+	}
+	spec := newPathspec(names)
+	chosen, err := w.choose(names, spec)
+	if err != nil {
+		return nil, err
+	}
+	entries, conflicts, err := w.byName(chosen)
+	if err != nil {
+		return nil, err
+	}
+	done, changed := &Added{}, make(map[string]bool)
+	for _, name := range sortedKeys(chosen) {
+		old := entries[name]
+		if err := w.stage(name, entries); err != nil {
+			return nil, err
+		}
+		if what := stagedAs(old, entries[name], conflicts[name]); what != "" {
+			done.Staged = append(done.Staged, what+": "+repo.QuotePath(name))
+			if _, err := spec.match(r.ctx, name, changed); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for i, name := range files {
+		if !changed[names[i]] {
+			done.Unchanged = append(done.Unchanged, repo.QuotePath(name))
+		}
+	}
+	isChosen := func(e *index.Entry) bool { return chosen[e.Name] }
+	w.idx.Entries = slices.DeleteFunc(w.idx.Entries, isChosen)
+	for _, name := range sortedKeys(chosen) {
+		if e := entries[name]; e != nil {
+			w.idx.Entries = append(w.idx.Entries, e)
+		}
+	}
+	w.dropCovered(entries, isChosen)
+	return done, r.saveIndex(w.idx)
+}
+
+// byName returns the entries of the index without a conflict by their paths, and the paths with one. A
+// submodule with a conflict must not be chosen.
+func (w *workTree) byName(chosen map[string]bool) (entries map[string]*index.Entry, conflicts map[string]bool, err error) {
+	entries, conflicts = make(map[string]*index.Entry, len(w.idx.Entries)), make(map[string]bool)
+	for _, e := range w.idx.Entries {
+		switch {
+		case e.Stage == notConflicted:
+			entries[e.Name] = e
+		case e.Mode == filemode.Submodule && chosen[e.Name]:
+			return nil, nil, repo.Unsupported("adding the submodule %q, which has a conflict,", e.Name)
+		default:
+			conflicts[e.Name] = true
+		}
+	}
+	return entries, conflicts, nil
+}
+
+// stagedAs is what happened to an entry of the index, or "".
+func stagedAs(old, now *index.Entry, conflict bool) string {
+	switch {
+	case conflict:
+		return "resolved"
+	case now == nil && old == nil:
+		return ""
+	case now == nil:
+		return "deleted"
+	case old == nil || old.IntentToAdd && !now.IntentToAdd:
+		return "new file"
+	case old.Hash != now.Hash || old.Mode != now.Mode:
+		return "modified"
+	}
+	return ""
+}
+
+// dropCovered removes entries beneath a path that is a file now, and files that are folders now.
+func (w *workTree) dropCovered(entries map[string]*index.Entry, chosen func(*index.Entry) bool) {
+	files, folders := make(map[string]bool), make(map[string]bool)
+	for _, e := range entries {
+		if chosen(e) {
+			files[e.Name] = true
+			for dir := path.Dir(e.Name); dir != "." && !folders[dir]; dir = path.Dir(dir) {
+				folders[dir] = true
+			}
+		}
+	}
+	w.idx.Entries = slices.DeleteFunc(w.idx.Entries, func(e *index.Entry) bool {
+		for dir := path.Dir(e.Name); dir != "."; dir = path.Dir(dir) {
+			if files[dir] {
+				return true
+			}
+		}
+		return folders[e.Name]
+	})
+}
+
+// A pathspec is paths and patterns that choose files.
+type pathspec struct {
+	exact    map[string]bool // files and folders
+	patterns []string
+	globs    []string // of the patterns, for path.Match
+}
+
+func newPathspec(names []string) *pathspec {
+	p := &pathspec{exact: make(map[string]bool, len(names))}
+	for _, name := range names {
+		if !p.exact[name] && strings.ContainsAny(name, "*?[") {
+			p.patterns = append(p.patterns, name)
+			p.globs = append(p.globs, slashFree(classes(name)))
+		}
+		p.exact[name] = true
+	}
+	return p
+}
+
+// match reports whether a file is chosen, and marks the paths and patterns that choose it.
+func (p *pathspec) match(ctx context.Context, file string, marks map[string]bool) (chosen bool, err error) {
+	hit := func(name string) { marks[name], chosen = true, true }
+	for at := file; ; at = path.Dir(at) {
+		if p.exact[at] {
+			hit(at)
+		}
+		if at == "." {
+			break
+		}
+	}
+	plain := slashFree(file)
+	for i, name := range p.patterns {
+		if i%16 == 0 {
+			if err := context.Cause(ctx); err != nil {
+				return false, err
+			}
+		}
+		if ok, err := path.Match(p.globs[i], plain); ok && err == nil {
+			hit(name)
+		}
+	}
+	return chosen, nil
+}
+
+// choose finds the files that paths stand for: tracked files that git does not leave alone, and new ones
+// that are not ignored.
+func (w *workTree) choose(names []string, p *pathspec) (map[string]bool, error) {
+	s, chosen := w.search(), make(map[string]bool)
+	used, skipped := make(map[string]bool), make(map[string]bool)
+	take := func(file string) error {
+		if err := w.step("matching files"); err != nil {
+			return err
+		}
+		ok, err := p.match(w.ctx, strings.TrimSuffix(file, "/"), used)
+		if err != nil || !ok {
+			return err
+		}
+		if strings.HasSuffix(file, "/") {
+			return repo.Unsupported("adding the submodule %q, which is a separate repository,", strings.TrimSuffix(file, "/"))
+		}
+		chosen[file] = true
+		return nil
+	}
+	for _, e := range w.idx.Entries {
+		var err error
+		if e.SkipWorktree {
+			_, err = p.match(w.ctx, e.Name, skipped)
+		} else {
+			err = take(e.Name)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	known, err := s.knows(names)
+	if err == nil && !known {
+		s.whole = true
+		var patterns []ignorePattern
+		if patterns, err = w.excludes(); err == nil {
+			err = s.walk("", patterns, false, take)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if used[name] {
+			continue
+		}
+		if err := w.unmatched(name, skipped[name]); err != nil {
+			return nil, err
+		}
+	}
+	return chosen, nil
+}
+
+// knows reports whether the index has every one of the paths, and each is a file.
+func (s *search) knows(names []string) (bool, error) {
+	all := true
+	for _, name := range names {
+		if err := s.step("matching files"); err != nil {
+			return false, err
+		}
+		info, err := s.tree.Lstat(name)
+		if err == nil && !s.parents.real(s.tree, name) {
+			return false, mcp.Errorf("pathspec '%s' is beyond a symbolic link", name)
+		}
+		all = all && err == nil && !info.IsDir() && s.files[name] != filemode.Empty
+	}
+	return all, nil
+}
+
+// unmatched is the error of a path that no file matches, except files that are skipped. An empty folder has
+// none: it is nothing to stage.
+func (w *workTree) unmatched(name string, skipped bool) error {
+	info, err := w.tree.Lstat(name)
+	switch {
+	case w.ended() != nil:
+		return w.ended()
+	case name == ".":
+		return nil
+	case skipped:
+		return mcp.Errorf("pathspec '%s' only matches files that git leaves alone, because they are outside of the "+
+			"sparse checkout or marked; 'git update-index --no-skip-worktree' removes the mark of a file", name)
+	case err == nil && w.ignored(name, info.IsDir()):
+		return mcp.Errorf("The following paths are ignored by one of your .gitignore files:\n%s", name)
+	case err != nil || !info.IsDir():
+		return mcp.Errorf("pathspec '%s' did not match any files; paths start at %q", name, w.place.Work)
+	}
+	return nil
+}
+
+// ignored reports whether a path that exists is ignored.
+func (w *workTree) ignored(name string, dir bool) bool {
+	patterns, err := w.excludes()
+	if err != nil {
+		return false // a walk fails because of it, and a checkout keeps the file
+	}
+	parts := strings.Split(name, "/")
+	for i := range parts {
+		file := path.Join(path.Join(parts[:i]...), ".gitignore")
+		if text, err := readSettings(w.tree, file); err == nil {
+			patterns = append(patterns, ignorePatterns(text, parts[:i])...)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return false // a walk fails because of it, and a checkout keeps the file
+		}
+		if skip, err := w.ignores(patterns, parts[:i+1], dir || i < len(parts)-1); skip || err != nil {
+			return skip // the next step ends an ended call
+		}
+	}
+	return false
+}
+
+// slashFree has path.Match match as git does for paths: '*' matches '/' too.
+func slashFree(s string) string { return strings.ReplaceAll(s, "/", "\x01") }
+
+// classes writes the classes of a pattern as path.Match reads them: "[^a]" for git's "[!a]".
+func classes(pattern string) string {
+	return strings.NewReplacer(`\\`, `\\`, `\[`, `\[`, `[!`, `[^`).Replace(pattern)
+}
+
+// stage makes the entry of a file, or takes it away if the file is gone.
+func (w *workTree) stage(name string, entries map[string]*index.Entry) error {
+	if err := w.step("staging files"); err != nil {
+		return err
+	}
+	old := entries[name]
+	info, err := w.tree.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) || !w.parents.real(w.tree, name) {
+		delete(entries, name)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if old != nil && old.Mode == filemode.Submodule {
+		now, err := w.submodule(old, info)
+		if err == nil && now != nil {
+			moved := *old
+			moved.Hash = now.hash
+			entries[name] = &moved
+		}
+		return err
+	}
+	if info.IsDir() {
+		delete(entries, name) // a folder took its place
+		return nil
+	}
+	if err := w.rules.unsupported(name); err != nil {
+		return err
+	}
+	if old != nil && !old.IntentToAdd && old.Mode == w.mode(info, old.Mode) && w.untouched(info, old) {
+		return nil
+	}
+	e := &index.Entry{Name: name, ModifiedAt: info.ModTime(), Size: uint32(info.Size())} // the index has the lower bits
+	was := plumbing.ZeroHash
+	if old != nil {
+		e.Mode, was = old.Mode, old.Hash
+	}
+	if e.Mode = w.mode(info, e.Mode); e.Mode == filemode.Symlink {
+		if err := repo.CheckLink(name); err != nil {
+			return err
+		}
+	}
+	text, err := w.clean(name, was)
+	if err != nil {
+		return err
+	}
+	if e.Hash, err = w.objects.write(plumbing.BlobObject, text); err != nil {
+		return err
+	}
+	entries[name] = e
+	return nil
+}
+
+// saveIndex writes the index. Entries that may have been changed after their time was taken are
+// marked, so that they are read the next time.
+func (r *Repository) saveIndex(idx *index.Index) error {
+	for _, e := range idx.Entries {
+		if !idx.ModTime.IsZero() && !e.ModifiedAt.Before(idx.ModTime) && e.Mode != filemode.Submodule {
+			e.ModifiedAt, e.Size = time.Time{}, 0
+		}
+	}
+	// What the index keeps about trees no longer holds.
+	idx.Cache, idx.ResolveUndo, idx.EndOfIndexEntry = nil, nil, nil
+	return r.writeIndex(idx)
+}
+
+// Reset makes the index that of the current commit, or empty before the first one, and ends a merge.
+func (r *Repository) Reset() error {
+	if err := r.place.NeedTree(); err != nil {
+		return err
+	}
+	release, err := r.lockIndex()
+	if err != nil {
+		return err
+	}
+	defer release()
+	idx, err := r.readIndex()
+	if err != nil {
+		return err
+	}
+	if err := r.keepsMarks(); err != nil {
+		return err
+	}
+	tree, err := r.headTree()
+	if err != nil {
+		return err
+	}
+	files, err := r.flatten(tree)
+	if err != nil {
+		return err
+	}
+	kept := make(map[string]*index.Entry)
+	for _, e := range idx.Entries {
+		if e.Stage == notConflicted && !e.IntentToAdd {
+			kept[e.Name] = e
+		}
+	}
+	idx.Entries = idx.Entries[:0:0]
+	for _, name := range sortedKeys(files) {
+		if err := r.step("unstaging files"); err != nil {
+			return err
+		}
+		if files[name].mode == filemode.Symlink {
+			if err := repo.CheckLink(name); err != nil {
+				return err
+			}
+		}
+		e := kept[name]
+		if e == nil || e.Hash != files[name].hash || e.Mode != files[name].mode {
+			skip := e != nil && e.SkipWorktree
+			e = &index.Entry{Name: name, Mode: files[name].mode, Hash: files[name].hash, SkipWorktree: skip}
+		}
+		idx.Entries = append(idx.Entries, e)
+	}
+	if err := r.saveIndex(idx); err != nil {
+		return err
+	}
+	return r.endMerge()
+}
+
+// endMerge removes git's own files about a merge, a cherry-pick or a revert in progress.
+func (r *Repository) endMerge() error {
+	for _, name := range []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "SQUASH_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD"} {
+		if err := r.dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Commit makes a commit of what is staged.
+func (r *Repository) Commit(message string, now time.Time) (hash plumbing.Hash, err error) {
+	if err := r.place.NeedTree(); err != nil {
+		return hash, err
+	}
+	release, err := r.lockIndex()
+	if err != nil {
+		return hash, err
+	}
+	defer release()
+	idx, err := r.readIndex()
+	if err != nil {
+		return hash, err
+	}
+	for _, e := range idx.Entries {
+		if e.Stage != notConflicted {
+			return hash, mcp.Errorf("there are unmerged paths, such as '%s': resolve the conflicts and stage the files first", e.Name)
+		}
+	}
+	was, err := r.headTree()
+	if err != nil {
+		return hash, err
+	}
+	tree, err := r.writeTree(idx.Entries)
+	if err != nil {
+		return hash, err
+	}
+	c := &object.Commit{TreeHash: tree, Message: message}
+	c.Author, c.Committer = r.signature("author", now), r.signature("committer", now)
+	branch, head, err := r.head()
+	if err != nil {
+		return hash, err
+	}
+	if !head.IsZero() {
+		c.ParentHashes = append(c.ParentHashes, head)
+	}
+	merged, err := readInRoot(r.dir, "MERGE_HEAD")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return hash, err
+	}
+	for line := range strings.Lines(string(merged)) {
+		c.ParentHashes = append(c.ParentHashes, plumbing.NewHash(strings.TrimSpace(line)))
+	}
+	if len(merged) == 0 && (tree == was || was.IsZero() && tree == emptyTree) {
+		return hash, mcp.Errorf("nothing to commit: no change is staged; stage the files to commit with git_add first")
+	}
+	if hash, err = r.objects.encode(c); err != nil {
+		return hash, err
+	}
+	what := "commit"
+	switch {
+	case head.IsZero():
+		what = "commit (initial)"
+	case len(merged) > 0:
+		what = "commit (merge)"
+	}
+	if err := r.move(branch, head, hash, what+": "+repo.Subject(message), now); err != nil {
+		return hash, err
+	}
+	return hash, r.endMerge()
+}
+
+// emptyTree is the name of the tree without entries.
+var emptyTree = plumbing.ComputeHash(plumbing.TreeObject, nil)
+
+// Omitted returns a line for each thing that git commit would have done and Commit does not: run a hook, or
+// sign the commit.
+func (r *Repository) Omitted() (lines []string) {
+	if hooks := r.skippedHooks(); hooks != "" {
+		lines = append(lines, hooks)
+	}
+	if r.conf.Is("commit.gpgsign", r.own.Is("commit.gpgsign", false)) {
+		lines = append(lines, "The commit is not signed, although commit.gpgSign is set: signing would start a program.")
+	}
+	return lines
+}
+
+// skippedHooks is a sentence that names the hooks of git commit that the repository has, none of which
+// is run; "" if it has none.
+func (r *Repository) skippedHooks() string {
+	if dir := cmp.Or(r.conf.Get("core.hookspath"), r.own.Get("core.hookspath")); dir != "" {
+		return fmt.Sprintf("The hooks in %q (core.hooksPath) were not run.", dir)
+	}
+	var found []string
+	for _, name := range []string{"pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"} {
+		info, err := r.shared.Lstat("hooks/" + name)
+		program := err == nil && (info.Mode()&fs.ModeSymlink != 0 || info.Mode()&0o111 != 0 || runtime.GOOS == "windows")
+		if program || err != nil && !errors.Is(err, fs.ErrNotExist) { // the folder may be a link to elsewhere
+			found = append(found, name)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return ""
+	case 1:
+		return "The hook " + found[0] + " was not run."
+	}
+	return "The hooks " + strings.Join(found, ", ") + " were not run."
+}
+
+func (r *Repository) signature(kind string, now time.Time) object.Signature {
+	name, email := repo.Identity(kind, r.conf, r.own)
+	return object.Signature{Name: name, Email: email, When: now}
+}
+
+// writeTree writes the trees of the index, and returns the topmost.
+func (r *Repository) writeTree(entries []*index.Entry) (plumbing.Hash, error) {
+	staged := slices.DeleteFunc(slices.Clone(entries), func(e *index.Entry) bool { return e.IntentToAdd })
+	slices.SortFunc(staged, func(a, b *index.Entry) int { return strings.Compare(a.Name, b.Name) }) // git does, others may not
+	return r.writeFolder(staged, "")
+}
+
+// writeFolder writes the tree of entries whose paths begin with dir, and the trees in it.
+func (r *Repository) writeFolder(entries []*index.Entry, dir string) (plumbing.Hash, error) {
+	tree := &object.Tree{}
+	for len(entries) > 0 {
+		if err := r.step("writing folders"); err != nil {
+			return plumbing.ZeroHash, err
+		}
+		e, n := entries[0], 1
+		name, _, isDir := strings.Cut(e.Name[len(dir):], "/")
+		in := object.TreeEntry{Name: name, Mode: e.Mode, Hash: e.Hash}
+		if isDir {
+			below := dir + name + "/"
+			for n < len(entries) && strings.HasPrefix(entries[n].Name, below) {
+				n++
+			}
+			h, err := r.writeFolder(entries[:n], below)
+			if err != nil {
+				return h, err
+			}
+			in.Mode, in.Hash = filemode.Dir, h
+		}
+		tree.Entries = append(tree.Entries, in)
+		entries = entries[n:]
+	}
+	slices.SortFunc(tree.Entries, func(a, b object.TreeEntry) int { return strings.Compare(sortName(a), sortName(b)) })
+	return r.objects.encode(tree)
+}
+
+// sortName is what a tree is sorted by: folders as if their names ended with a slash.
+func sortName(e object.TreeEntry) string {
+	if e.Mode == filemode.Dir {
+		return e.Name + "/"
+	}
+	return e.Name
+}
