@@ -117,14 +117,14 @@ soak-kills-git: ## kills, swapped folders and repositories of the git server
 	PARLEY_TEST_GIT_CASES=50 $(GO) test -count=1 -timeout 40m -run '^TestJudge' ./app/internal/servers/git
 soak-rounds: ## a million steps of a model of sessions, and hosts and screens that begin and end a hundred times
 	PARLEY_TEST_STEPS=1000000 $(GO) test -count=1 -run '^TestModel$$' ./transport/streamable
-	PARLEY_TEST_MEASURE=1 $(GO) test -v -count=1 -timeout 20m -run '^TestMeasureSize$$' ./app/internal/admin
+	PARLEY_TEST_MEASURE=1 $(GO) test -v -count=1 -timeout 20m -run '^TestMeasureSize$$' ./app/internal/authserver/admin
 	PARLEY_TEST_ROUNDS=100 $(GO) test -count=1 -timeout 40m -run '^Test(RoundsOf.*|EndsOfScreen)$$' ./host ./app/internal/cli
 soak-chaos: ## faults of connections with hundreds of seeds; needs npm for the SDKs of others
 	PARLEY_TEST_SEEDS=200 $(GO) test -count=1 -timeout 40m -run '^TestClientOver' ./app/internal/inspect/chaos
 	PARLEY_TEST_SEEDS=20 $(GO) test -count=1 -timeout 60m -run '^TestBuiltinsBehindChaos$$' ./app/internal/cli
 	if [ -d app/interop/peers/node_modules ]; then cd app/interop && PARLEY_TEST_SEEDS=200 PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -count=1 -timeout 90m -run '^TestChaos' .; fi
 soak-load: ## keys that change under load
-	PARLEY_TEST_LOAD=1m $(GO) test -count=1 -timeout 20m -run '^TestKeysUnderLoad$$' ./app/internal/admin
+	PARLEY_TEST_LOAD=1m $(GO) test -count=1 -timeout 20m -run '^TestKeysUnderLoad$$' ./app/internal/authserver/admin
 soak-builtins: ## ten minutes of load on each built-in server
 	PARLEY_TEST_LOAD=10m $(GO) test -count=1 -timeout 90m -parallel 4 -run '^TestBuiltinsForLong$$' ./app/internal/cli
 soak-servers: ## the servers from npm that people use; needs npm and a network

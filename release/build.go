@@ -261,7 +261,7 @@ func (in *installer) remove() { remove(in.work) }
 
 // install builds a command of the program's module and returns its path.
 func (in *installer) install(ctx context.Context, p platform, command string) (string, error) {
-	c := exec.CommandContext(ctx, "go", "install", "-trimpath", "-ldflags=-s -w -X "+home+"/app/internal/cli.commit="+in.r.commit,
+	c := exec.CommandContext(ctx, "go", "install", "-trimpath", "-ldflags=-s -w -X "+home+"/app/internal/kit.Commit="+in.r.commit,
 		home+"/app/cmd/"+command+"@"+in.r.version)
 	c.Dir = in.work
 	c.Env = append(append(os.Environ(), in.env...), "GOOS="+p.os, "GOARCH="+p.arch)

@@ -18,7 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/parley-mcp/parley/app/internal/userauth"
+	"github.com/parley-mcp/parley/app/internal/authserver/userauth"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/issuer"
 )

@@ -208,7 +208,7 @@ func officialMessage(t *testing.T, message *official.Message) messagesTurn {
 func TestModelAnthropic(t *testing.T) {
 	for _, name := range []string{"text", "calls", "thinking", "sequence", "nothing"} {
 		t.Run(name, func(t *testing.T) {
-			stream, err := os.ReadFile(filepath.Join("..", "app", "model", "anthropic", "testdata", name+".sse"))
+			stream, err := os.ReadFile(filepath.Join("..", "internal", "model", "anthropic", "testdata", name+".sse"))
 			if err != nil {
 				t.Fatal(err)
 			}

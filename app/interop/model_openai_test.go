@@ -195,7 +195,7 @@ var chatStreams = []string{"openai-text", "openai-calls", "openai-refusal", "ope
 
 func chatStream(t *testing.T, name string) []byte {
 	t.Helper()
-	stream, err := os.ReadFile(filepath.Join("..", "app", "model", "openai", "testdata", name+".sse"))
+	stream, err := os.ReadFile(filepath.Join("..", "internal", "model", "openai", "testdata", name+".sse"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,9 @@ import (
 	"os"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
 func main() {
-	os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Standard()))
+	os.Exit(cli.Main(context.Background(), os.Args[1:], kit.Standard()))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -51,7 +52,7 @@ or deny hold in any case.`,
 		Example: `  parley config approve
   parley config approve docs
   parley config approve .parley.jsonc`,
-		Args: usageArgs(cobra.MaximumNArgs(1)),
+		Args: kit.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withConfig(cmd.Context(), "", func(cfg *config.Config, db *local.DB) error {
 				list, err := approvals(cmd.Context(), cfg, db, args)
@@ -69,12 +70,12 @@ or deny hold in any case.`,
 // approveAll shows what waits, and asks about each.
 func (p *program) approveAll(ctx context.Context, list []approval, store host.Store, yes bool) error {
 	if len(list) == 0 {
-		p.note("Nothing waits for your approval.")
+		p.Note("Nothing waits for your approval.")
 	}
 	refused := false
 	for i := range list {
-		p.note("%s", list[i].about)
-		if !yes && p.streams.InTerminal {
+		p.Note("%s", list[i].about)
+		if !yes && p.Streams.InTerminal {
 			agreed, err := p.askYes(ctx, "Agree to it? [y]es, [n]o: ")
 			if err != nil {
 				return err
@@ -83,17 +84,17 @@ func (p *program) approveAll(ctx context.Context, list []approval, store host.St
 				continue
 			}
 		}
-		if yes || p.streams.InTerminal {
+		if yes || p.Streams.InTerminal {
 			if err := list[i].keep(ctx, store); err != nil {
 				return err
 			}
 		}
 	}
 	switch {
-	case len(list) > 0 && !yes && !p.streams.InTerminal:
-		return usagef("give --yes if this is what you want")
+	case len(list) > 0 && !yes && !p.Streams.InTerminal:
+		return kit.Usagef("give --yes if this is what you want")
 	case refused:
-		return &silentError{exitConsent}
+		return &kit.SilentError{Code: kit.ExitConsent}
 	}
 	return nil
 }
@@ -111,14 +112,14 @@ func approvals(ctx context.Context, cfg *config.Config, store host.Store, named 
 	}
 	if s := cfg.Server(named[0]); s != nil {
 		if !s.NeedsConsent {
-			return nil, usagef("%q is in a file of your own (%s) and needs no consent", named[0], s.Source)
+			return nil, kit.Usagef("%q is in a file of your own (%s) and needs no consent", named[0], s.Source)
 		}
 		a, _, err := entryApproval(ctx, s, store)
 		return []approval{a}, err
 	}
 	path, err := filepath.Abs(named[0])
 	if err != nil {
-		return nil, usagef("%q: %w", named[0], err)
+		return nil, kit.Usagef("%q: %w", named[0], err)
 	}
 	same := func(other string) bool { return sameFile(path, other) }
 	if i := slices.IndexFunc(cfg.Pending, func(r config.PendingRules) bool { return same(r.File.Path) }); i >= 0 {
@@ -128,7 +129,7 @@ func approvals(ctx context.Context, cfg *config.Config, store host.Store, named 
 	if slices.ContainsFunc(cfg.Files, func(f config.Location) bool { return same(f.Path) }) {
 		return nil, nil
 	}
-	return nil, usagef("there is no server and no file %q; 'parley config list' lists the servers, 'parley config doctor' the files", named[0])
+	return nil, kit.Usagef("there is no server and no file %q; 'parley config list' lists the servers, 'parley config doctor' the files", named[0])
 }
 
 // sameFile compares absolute paths, with links resolved where that is possible.
@@ -242,9 +243,9 @@ func (p *program) notePending(cfg *config.Config) {
 	switch n {
 	case 0:
 	case 1:
-		p.note("parley: a rule of the project that allows waits for your approval: 'parley config approve' shows it")
+		p.Note("parley: a rule of the project that allows waits for your approval: 'parley config approve' shows it")
 	default:
-		p.note("parley: %d rules of the project that allow wait for your approval: 'parley config approve' shows them", n)
+		p.Note("parley: %d rules of the project that allow wait for your approval: 'parley config approve' shows them", n)
 	}
 }
 
@@ -258,7 +259,7 @@ func (p *program) approveEntry(ctx context.Context, entry *config.Server, attend
 	if !attended {
 		return &notAgreedError{entry.Name}
 	}
-	p.note("%s", a.about)
+	p.Note("%s", a.about)
 	if agreed, err := p.askYes(ctx, "Start it in this and later sessions? [y]es, [n]o: "); err != nil {
 		return err
 	} else if !agreed {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
 // What the person granted to a server of one project is not granted to that of another one
@@ -25,7 +26,7 @@ func TestGrantsOfOneProject(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := (&program{streams: &Streams{}}).startable(t.Context(), cfg.Server("docs"))
+		s, err := (&program{Console: kit.Console{Streams: &kit.Streams{}}}).startable(t.Context(), cfg.Server("docs"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/authserver"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/login"
@@ -17,12 +19,11 @@ func (p *program) authCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "auth",
 		Short: "See to sign-ins, and run an authorization server",
-		Args:  noCommand,
+		Args:  kit.NoCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.statusCommand(), p.doctorCommand(), p.issuerCommand())
-	cmd.AddCommand(p.backupCommand(), p.restoreCommand(), p.migrateCommand(), p.authAuditCommand(), p.authSecretsCommand())
-	cmd.AddCommand(p.adminCommands()...)
+	cmd.AddCommand(p.statusCommand(), p.doctorCommand())
+	cmd.AddCommand(authserver.Commands(&p.Console, func() bool { return len(p.serverFlags)+len(p.headers) > 0 })...)
 	return cmd
 }
 
@@ -30,7 +31,7 @@ func (p *program) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "List the servers that you are signed in to",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s := p.signIns(cmd.Context())
 			defer p.endSignIns()
@@ -49,10 +50,10 @@ func (p *program) statusCommand() *cobra.Command {
 				}
 				list = append(list, stored...)
 			}
-			if p.json {
-				return p.printJSON(statusReport(list, s.kind))
+			if p.JSON {
+				return p.PrintJSON(statusReport(list, s.kind))
 			}
-			return p.print(statusText(list, s.kind, time.Now()))
+			return p.Print(statusText(list, s.kind, time.Now()))
 		},
 	}
 }
@@ -159,7 +160,7 @@ func (p *program) doctorCommand() *cobra.Command {
 signing in, and tell of each step how well it went, which rule it breaks, and
 what to do about it.`,
 		Example: `  parley auth doctor https://example.com/mcp`,
-		Args:    usageArgs(cobra.ExactArgs(1)),
+		Args:    kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.diagnose(cmd.Context(), args[0])
 		},
@@ -193,16 +194,16 @@ func (p *program) diagnose(ctx context.Context, address string) error {
 	s := p.signIns(ctx)
 	defer p.endSignIns()
 	found := diagnosis{URL: shown(address), Works: true, Findings: []finding{}}
-	code, sure := exitOK, true
+	code, sure := kit.ExitOK, true
 	for f := range s.Diagnose(ctx, u.String()) {
 		if f.Verdict == login.Warn && (f.Step == login.StepResource || f.Step == login.StepMetadata) {
 			sure = false
 		}
 		if f.Verdict == login.Fail {
 			found.Works = false
-			code = exitConsent
+			code = kit.ExitConsent
 			if f.Step == login.StepResource {
-				code = exitUnreachable
+				code = kit.ExitUnreachable
 			}
 		}
 		made := finding{
@@ -210,8 +211,8 @@ func (p *program) diagnose(ctx context.Context, address string) error {
 			Detail: forPeople.Replace(f.Detail), Rule: f.Rule, Advice: forPeople.Replace(f.Advice),
 		}
 		found.Findings = append(found.Findings, made)
-		if !p.json {
-			if err := p.print(made.text()); err != nil {
+		if !p.JSON {
+			if err := p.Print(made.text()); err != nil {
 				return err
 			}
 		}
@@ -220,17 +221,17 @@ func (p *program) diagnose(ctx context.Context, address string) error {
 		return err
 	}
 	switch {
-	case p.json:
-		err = p.printJSON(found)
+	case p.JSON:
+		err = p.PrintJSON(found)
 	case found.Works && sure:
-		err = p.println("Signing in should work.")
+		err = p.Println("Signing in should work.")
 	case found.Works:
-		err = p.println("Nothing is known that stands in the way of signing in, but see the warnings.")
+		err = p.Println("Nothing is known that stands in the way of signing in, but see the warnings.")
 	default:
-		err = p.println("Signing in does not work.")
+		err = p.Println("Signing in does not work.")
 	}
-	if err == nil && code != exitOK {
-		err = &silentError{code}
+	if err == nil && code != kit.ExitOK {
+		err = &kit.SilentError{Code: code}
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/audit"
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/racetest"
 	"github.com/parley-mcp/parley/app/internal/store/databasetest"
 	"github.com/parley-mcp/parley/oauth"
@@ -161,7 +162,7 @@ func TestAuditNeverWritten(t *testing.T) {
 	go func() {
 		ended <- cli.Main(context.WithoutCancel(t.Context()), []string{
 			"auth", "serve", "--http", "127.0.0.1:0", "--database", filepath.Join(p.dir, "issuer.db"), "--audit-file", file,
-		}, &cli.Streams{In: strings.NewReader(""), Out: &output{}, Err: &said, Interrupts: interrupts})
+		}, &kit.Streams{In: strings.NewReader(""), Out: &output{}, Err: &said, Interrupts: interrupts})
 	}()
 	over := make(chan struct{})
 	at := said.wait(`authorization server is (\S+);`, over)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/browsertest"
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
 // fakeBrowser is a browser as a program: it opens the URL, follows wherever
@@ -192,7 +193,7 @@ func start(t *testing.T, pattern string, said io.Writer, args ...string) (value 
 	code := 0
 	go func() {
 		defer close(ended)
-		code = cli.Main(context.Background(), args, &cli.Streams{
+		code = cli.Main(context.Background(), args, &kit.Streams{
 			In: strings.NewReader(""), Out: io.Discard, Err: io.MultiWriter(&own, said), Interrupts: interrupts,
 		})
 	}()

@@ -13,6 +13,7 @@ import (
 	"github.com/zalando/go-keyring"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/racetest"
 	"github.com/parley-mcp/parley/app/internal/store/databasetest"
 	"github.com/parley-mcp/parley/app/internal/store/seal"
@@ -60,7 +61,7 @@ func TestSecretsKey(t *testing.T) {
 			ended := make(chan int, 1)
 			go func() {
 				ended <- cli.Main(t.Context(), []string{"auth", "serve", "--http", "127.0.0.1:0", "--auto-approve", "ada", "--database", dsn},
-					&cli.Streams{In: strings.NewReader(""), Out: new(output), Err: before, Interrupts: interrupts})
+					&kit.Streams{In: strings.NewReader(""), Out: new(output), Err: before, Interrupts: interrupts})
 			}()
 			if before.wait("authorization server is", t.Context().Done()) == "" || !strings.Contains(before.String(), "private keys are in clear in the records; --secrets-key encrypts them") {
 				t.Errorf("a server without a key says:\n%s", before)

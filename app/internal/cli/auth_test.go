@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/browsertest"
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/racetest"
 	"github.com/parley-mcp/parley/app/internal/store/secrets"
 )
@@ -58,7 +59,7 @@ func TestQuestionAfterSignIn(t *testing.T) {
 		_, _ = io.WriteString(person, "y\n") // to the call
 		_ = person.Close()
 	}()
-	code := cli.Main(t.Context(), []string{"chat", "add 2 and 3", "--server", p.url}, &cli.Streams{In: in, Out: out, Err: said, InTerminal: true})
+	code := cli.Main(t.Context(), []string{"chat", "add 2 and 3", "--server", p.url}, &kit.Streams{In: in, Out: out, Err: said, InTerminal: true})
 	if code != 0 || !strings.Contains(out.String(), "says:\n    5\n") {
 		t.Errorf("exit code %d and %q\n%s", code, out.String(), said.String())
 	}
@@ -99,7 +100,7 @@ func pasting(t *testing.T, server string, args ...string) (code int, all, grant 
 		_, _ = io.WriteString(person, "what?\n"+end+"\n")
 	}()
 	var out bytes.Buffer
-	code = cli.Main(t.Context(), append([]string{"login", server, "--no-browser"}, args...), &cli.Streams{In: in, Out: &out, Err: said})
+	code = cli.Main(t.Context(), append([]string{"login", server, "--no-browser"}, args...), &kit.Streams{In: in, Out: &out, Err: said})
 	end, err := url.Parse(<-pasted)
 	if err != nil {
 		t.Fatal(err)

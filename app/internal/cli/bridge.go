@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/internal/front"
 	"github.com/parley-mcp/parley/app/internal/inspect/bridge"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -34,7 +36,7 @@ const maxBridged = 10_000
 
 // bridgeFlags are the flags of the command bridge.
 type bridgeFlags struct {
-	httpFlags
+	front.Flags
 
 	stdio       bool
 	connections int
@@ -76,12 +78,12 @@ no call that may have run is sent again.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return p.bridge(cmd, args, flags) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.http, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080")
+	f.StringVar(&flags.HTTP, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080")
 	f.BoolVar(&flags.stdio, "stdio", false, "serve on standard input and output, to the client that started this program")
 	f.IntVar(&flags.connections, "max-connections", 32, "the most sessions at /mcp, as many at /sse and /ws together, and the most callers without a session: `NUMBER`")
 	f.BoolVar(&flags.singleUser, "single-user", false, "all clients over HTTP are yours: calls of clients without session need not wait for each other, and a question of the server may reach another of your clients than its own")
 	f.DurationVar(&flags.idle, "idle", 15*time.Minute, "end connections, and sessions at /mcp, that nobody has used for this `TIME`")
-	flags.guarded(f)
+	flags.AddFlags(f)
 	return cmd
 }
 
@@ -89,19 +91,19 @@ no call that may have run is sent again.`,
 func (b *bridgeFlags) checkTogether(set *pflag.FlagSet) error {
 	switch {
 	case b.stdio && set.Changed("http"), !b.stdio && !set.Changed("http"):
-		return usagef("say where to serve: --http ADDRESS for clients over HTTP, or --stdio for the one that starts this program")
+		return kit.Usagef("say where to serve: --http ADDRESS for clients over HTTP, or --stdio for the one that starts this program")
 	case b.stdio && (set.Changed("max-connections") || set.Changed("idle") || b.singleUser):
-		return usagef("--max-connections, --idle and --single-user go with --http: standard input and output belong to one client")
-	case b.singleUser && len(b.auth) > 0:
-		return usagef("--single-user and --auth contradict each other: with --auth the callers are told apart")
-	case b.singleUser && listensEverywhere(b.http):
-		return usagef("--single-user: --http %q can be reached from other machines; leave the host out", b.http)
+		return kit.Usagef("--max-connections, --idle and --single-user go with --http: standard input and output belong to one client")
+	case b.singleUser && len(b.Auth) > 0:
+		return kit.Usagef("--single-user and --auth contradict each other: with --auth the callers are told apart")
+	case b.singleUser && kit.ListensEverywhere(b.HTTP):
+		return kit.Usagef("--single-user: --http %q can be reached from other machines; leave the host out", b.HTTP)
 	case b.connections < 1 || b.connections > maxBridged:
-		return usagef("--max-connections %d: write a number from 1 to %d", b.connections, maxBridged)
+		return kit.Usagef("--max-connections %d: write a number from 1 to %d", b.connections, maxBridged)
 	case b.idle < time.Second:
-		return usagef("--idle %v: write a time of a second or more, such as 15m", b.idle)
+		return kit.Usagef("--idle %v: write a time of a second or more, such as 15m", b.idle)
 	}
-	return b.httpFlags.checkTogether(set)
+	return b.Flags.CheckTogether(set)
 }
 
 // bridge serves the server that the arguments name.
@@ -114,14 +116,14 @@ func (p *program) bridge(cmd *cobra.Command, args []string, flags *bridgeFlags) 
 		return err
 	}
 	if len(p.roots) > 0 {
-		return usagef("--root: servers behind a bridge are told the directories of its clients")
+		return kit.Usagef("--root: servers behind a bridge are told the directories of its clients")
 	}
-	if flags.http != "" { // before anything is started
-		if _, err := flags.checked(); err != nil {
+	if flags.HTTP != "" { // before anything is started
+		if _, err := flags.Checked(); err != nil {
 			return err
 		}
 	}
-	keys, err := readStateKeys(flags.stateKeys)
+	keys, err := readStateKeys(flags.StateKeys)
 	if err != nil {
 		return err
 	}
@@ -130,10 +132,10 @@ func (p *program) bridge(cmd *cobra.Command, args []string, flags *bridgeFlags) 
 	if err != nil {
 		return err
 	}
-	if d, ok := s.Dialer.(*stdio.CommandDialer); ok && !p.verbose {
-		d.Stderr = p.streams.Err // its log is that of this program
+	if d, ok := s.Dialer.(*stdio.CommandDialer); ok && !p.Verbose {
+		d.Stderr = p.Streams.Err // its log is that of this program
 	}
-	watch, stop, err := flags.start(cmd.Context(), p, cmd.Flags())
+	watch, stop, err := flags.Start(cmd.Context(), &p.Console, cmd.Flags())
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func (p *program) bridge(cmd *cobra.Command, args []string, flags *bridgeFlags) 
 				srv.Visible(only)
 			}
 		},
-		Logger: p.serverLogger(),
+		Logger: p.ServerLogger(),
 	})
 	if err := b.Start(cmd.Context()); err != nil {
 		return p.addresses.name(&host.ServerError{Server: s.Name, Err: err})
@@ -161,13 +163,13 @@ func (p *program) bridge(cmd *cobra.Command, args []string, flags *bridgeFlags) 
 	if flags.stdio {
 		return p.bridgeStdio(cmd.Context(), b, s.Name)
 	}
-	return p.serveHTTP(cmd.Context(), &flags.httpFlags, &httpService{
-		name: s.Name, what: "bridging", start: func() {},
-		shutdown: func(ctx context.Context) error {
+	return front.Serve(cmd.Context(), &p.Console, &flags.Flags, &front.Service{
+		Name: s.Name, What: "bridging", Start: func() {},
+		Shutdown: func(ctx context.Context) error {
 			b.Cancel()
 			return b.Shutdown(ctx)
 		},
-		mount: func(access web.Access) mounted { return p.mountBridge(b, access, flags) },
+		Mount: func(access web.Access) front.Endpoints { return p.mountBridge(b, access, flags) },
 	})
 }
 
@@ -175,16 +177,16 @@ func (p *program) bridge(cmd *cobra.Command, args []string, flags *bridgeFlags) 
 func (p *program) bridged(s *host.Server, keys [][]byte) proxy.Options {
 	return proxy.Options{
 		Client: client.Options{
-			Info:           mcp.Implementation{Name: "parley", Version: version()},
+			Info:           mcp.Implementation{Name: "parley", Version: kit.Version()},
 			Versions:       s.Versions,
 			ConnectTimeout: s.ConnectTimeout,
-			Logger:         p.serverLogger(),
+			Logger:         p.ServerLogger(),
 		},
 		Server: server.Options{
 			StateKeys: keys,
 			Limits:    server.Limits{CallTimeout: cmp.Or(s.CallTimeout, bridgedCallTime), MaxCallTime: bridgedCallMax},
 		},
-		Logger: p.serverLogger(),
+		Logger: p.ServerLogger(),
 	}
 }
 
@@ -208,35 +210,35 @@ func onlyTools(s *host.Server) (func(context.Context, server.Item) bool, error) 
 
 // mountBridge serves a bridge by all transports over HTTP. Sessions at a server that has none are
 // those of the endpoints alone, and as many as there may be elsewhere.
-func (p *program) mountBridge(b *bridge.Bridge, access web.Access, flags *bridgeFlags) mounted {
+func (p *program) mountBridge(b *bridge.Bridge, access web.Access, flags *bridgeFlags) front.Endpoints {
 	n := flags.connections
 	half, quarter := max(n/2, 1), max(n/4, 1) // those of one person, at /mcp, and at each of the others
 	if flags.singleUser {
 		access.Principal = func(*http.Request) *principal.Principal { return principal.Local }
 		half, quarter = n, n
 	}
-	o := newEndpointOptions(access)
-	o.http.Sessionless, o.http.SessionIdle = flags.sessionless, flags.idle
+	o := front.NewEndpointOptions(access)
+	o.HTTP.Sessionless, o.HTTP.SessionIdle = flags.Sessionless, flags.idle
 	if !b.Modern() {
-		o.http.MaxSessions, o.http.MaxSessionsPerAddress, o.http.MaxSessionsPerPrincipal = n, n, half
-		o.sse.MaxSessions, o.sse.MaxSessionsPerAddress, o.sse.MaxSessionsPerPrincipal = n, n, quarter
-		o.websocket.MaxConns, o.websocket.MaxConnsPerAddress, o.websocket.MaxConnsPerPrincipal = n, n, quarter
+		o.HTTP.MaxSessions, o.HTTP.MaxSessionsPerAddress, o.HTTP.MaxSessionsPerPrincipal = n, n, half
+		o.SSE.MaxSessions, o.SSE.MaxSessionsPerAddress, o.SSE.MaxSessionsPerPrincipal = n, n, quarter
+		o.WebSocket.MaxConns, o.WebSocket.MaxConnsPerAddress, o.WebSocket.MaxConnsPerPrincipal = n, n, quarter
 	} else if flags.singleUser {
-		o.http.MaxSessionsPerPrincipal = n
+		o.HTTP.MaxSessionsPerPrincipal = n
 	}
-	return p.mountEndpoints(b, o)
+	return front.Mount(&p.Console, b, o)
 }
 
 // bridgeStdio serves the client that started this program.
 func (p *program) bridgeStdio(ctx context.Context, b *bridge.Bridge, name string) error {
-	if p.streams.InTerminal {
-		p.note("parley: bridging %q on standard input and output, where a client is expected; Ctrl-D ends it", name)
+	if p.Streams.InTerminal {
+		p.Note("parley: bridging %q on standard input and output, where a client is expected; Ctrl-D ends it", name)
 	}
 	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	ended := make(chan error, 1)
 	end := func() {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), kit.ShutdownTime)
 		defer cancel()
 		ended <- b.Shutdown(last) // calls are answered before standard output ends
 		stop(context.Cause(ctx))

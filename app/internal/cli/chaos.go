@@ -18,7 +18,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/front"
 	"github.com/parley-mcp/parley/app/internal/inspect/chaos"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/transport/stdio"
 	"github.com/parley-mcp/parley/transport/web"
@@ -100,17 +102,17 @@ func (p *program) chaos(ctx context.Context, t target, flags *chaosFlags) (err e
 		return err
 	}
 	if len(p.headers) > 0 {
-		return usagef("--header is for clients of this program; the client that connects to chaos sends its own headers")
+		return kit.Usagef("--header is for clients of this program; the client that connects to chaos sends its own headers")
 	}
 	over := p.chaosOverStdio
 	if flags.http != "" {
 		over = p.chaosOverHTTP
 	}
-	out := p.streams.Err
+	out := p.Streams.Err
 	if flags.log != "" {
 		file, err := os.OpenFile(flags.log, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
-			return usagef("--log: %w", err)
+			return kit.Usagef("--log: %w", err)
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 		out = file
@@ -123,14 +125,14 @@ func (p *program) chaos(ctx context.Context, t target, flags *chaosFlags) (err e
 func (c *chaosFlags) options() (chaos.Options, error) {
 	rates, err := chaos.ParseRates(c.faults)
 	if err != nil {
-		return chaos.Options{}, usagef("--fault: %w", err)
+		return chaos.Options{}, kit.Usagef("--fault: %w", err)
 	}
 	to := chaos.Direction(c.to)
 	switch {
 	case c.to != "" && to != chaos.ToClient && to != chaos.ToServer:
-		return chaos.Options{}, usagef("--to %q: write client or server", c.to)
+		return chaos.Options{}, kit.Usagef("--to %q: write client or server", c.to)
 	case c.delay <= 0 || c.retryAfter <= 0:
-		return chaos.Options{}, usagef("--delay and --retry-after are longer than nothing, such as 500ms")
+		return chaos.Options{}, kit.Usagef("--delay and --retry-after are longer than nothing, such as 500ms")
 	}
 	if c.http == "" {
 		var useless []string
@@ -143,7 +145,7 @@ func (c *chaosFlags) options() (chaos.Options, error) {
 			}
 		}
 		if len(useless) > 0 {
-			return chaos.Options{}, usagef("--fault %s is a fault of HTTP, and needs --http", strings.Join(useless, ", "))
+			return chaos.Options{}, kit.Usagef("--fault %s is a fault of HTTP, and needs --http", strings.Join(useless, ", "))
 		}
 	}
 	return chaos.Options{Seed: c.seed, Rates: rates, To: to, MaxDelay: c.delay, RetryAfter: c.retryAfter}, nil
@@ -165,9 +167,9 @@ func (p *program) chaosOverStdio(ctx context.Context, t target, proxy *chaos.Pro
 	}
 	d, ok := s.Dialer.(*stdio.CommandDialer)
 	if !ok {
-		return usagef("a server at a URL needs --http ADDRESS, where its clients connect to")
+		return kit.Usagef("a server at a URL needs --http ADDRESS, where its clients connect to")
 	}
-	p.note("parley: chaos with seed %d on standard input and output", flags.seed)
+	p.Note("parley: chaos with seed %d on standard input and output", flags.seed)
 	streams, err := stdio.Standard()
 	if err != nil {
 		return err
@@ -176,15 +178,15 @@ func (p *program) chaosOverStdio(ctx context.Context, t target, proxy *chaos.Pro
 	if d.Env == nil {
 		d.Env = os.Environ()
 	}
-	d.Stderr = p.errOf()
+	d.Stderr = p.ErrOf()
 	out := newStandardOutput(streams)
 	defer func() { _ = out.Close() }() // for a server that did not start
 	err = proxy.Run(ctx, chaos.Stream{In: streams, Out: out}, d)
 	switch {
 	case errors.Is(err, chaos.ErrDropped):
-		return &silentError{exitUnreachable} // the line about the fault says so
+		return &kit.SilentError{Code: kit.ExitUnreachable} // the line about the fault says so
 	case errors.As(err, new(*stdio.ExitError)), errors.As(err, new(*exec.Error)), errors.As(err, new(*fs.PathError)):
-		return &unreachableError{err}
+		return &kit.UnreachableError{Err: err}
 	}
 	return err
 }
@@ -223,26 +225,26 @@ func (s *standardOutput) Close() error {
 // chaosOverHTTP stands in front of the server at a URL.
 func (p *program) chaosOverHTTP(ctx context.Context, t target, proxy *chaos.Proxy, flags *chaosFlags) error {
 	if _, _, err := net.SplitHostPort(flags.http); err != nil {
-		return usagef("--http %q: write it as HOST:PORT or :PORT", flags.http)
+		return kit.Usagef("--http %q: write it as HOST:PORT or :PORT", flags.http)
 	}
 	u, err := p.addressOf(ctx, t)
 	if err != nil {
 		return err
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return usagef("chaos with --http stands in front of http:// and https:// alone")
+		return kit.Usagef("chaos with --http stands in front of http:// and https:// alone")
 	}
 	listening := false
 	err = web.Serve(ctx, flags.http, proxy.Handler(u, nil), &web.ServeOptions{
-		Grace:  shutdownTime,
-		Logger: p.logger(),
+		Grace:  kit.ShutdownTime,
+		Logger: p.Logger(),
 		Listening: func(addr net.Addr) {
 			listening = true
-			p.note("parley: chaos with seed %d at http://%s%s, in front of %s; Ctrl-C ends it", flags.seed, reachable(addr), u.EscapedPath(), web.RedactURL(u))
+			p.Note("parley: chaos with seed %d at http://%s%s, in front of %s; Ctrl-C ends it", flags.seed, front.Reachable(addr), u.EscapedPath(), web.RedactURL(u))
 		},
 	})
 	if err != nil && !listening {
-		return usagef("--http: %w", err)
+		return kit.Usagef("--http: %w", err)
 	}
 	return err
 }
@@ -256,7 +258,7 @@ func (p *program) addressOf(ctx context.Context, t target) (*url.URL, error) {
 	case len(t.words) == 0 && len(p.serverFlags) == 1:
 		_, text = splitServerFlag(p.serverFlags[0])
 	}
-	if !isURL(text) && len(t.words) == 1 && !t.command && text != bundled {
+	if !kit.IsURL(text) && len(t.words) == 1 && !t.command && text != bundled {
 		err := withLocal(func(db *local.DB) error {
 			cfg, err := p.loadConfig(ctx, "", db)
 			if err != nil {
@@ -264,9 +266,9 @@ func (p *program) addressOf(ctx context.Context, t target) (*url.URL, error) {
 			}
 			entry := cfg.Server(text)
 			if entry == nil {
-				return usagef("%q is no URL, and no server of your configuration; 'parley config list' shows those", text)
+				return kit.Usagef("%q is no URL, and no server of your configuration; 'parley config list' shows those", text)
 			}
-			entry, err = p.expanded(ctx, entry, p.streams.InTerminal, db)
+			entry, err = p.expanded(ctx, entry, p.Streams.InTerminal, db)
 			if err == nil {
 				text = entry.URL
 			}
@@ -275,17 +277,17 @@ func (p *program) addressOf(ctx context.Context, t target) (*url.URL, error) {
 		if err != nil {
 			return nil, err
 		}
-	} else if isURL(text) {
+	} else if kit.IsURL(text) {
 		if _, err := p.targetServer(ctx, t); err != nil { // checks it, and what the administrator allows
 			return nil, err
 		}
 	}
-	if !isURL(text) {
-		return nil, usagef("--http stands in front of a server at a URL; a command is served over HTTP by 'parley bridge --http ADDRESS -- COMMAND'")
+	if !kit.IsURL(text) {
+		return nil, kit.Usagef("--http stands in front of a server at a URL; a command is served over HTTP by 'parley bridge --http ADDRESS -- COMMAND'")
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, usagef("%w", noURL(text, err))
+		return nil, kit.Usagef("%w", noURL(text, err))
 	}
 	return u, nil
 }

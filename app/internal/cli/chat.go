@@ -40,7 +40,7 @@ or movement, for screen readers too. NO_COLOR is heeded.`,
   parley chat --server 'files=npx -y @modelcontextprotocol/server-filesystem .'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withConversation(cmd.Context(), &flags, true, func(c *conversation) error {
-				if p.streams.Screen && !plain {
+				if p.Streams.Screen && !plain {
 					return p.chatScreen(cmd.Context(), c, strings.Join(args, " "), !motion)
 				}
 				return p.chat(cmd.Context(), c, strings.Join(args, " "))
@@ -74,8 +74,7 @@ func (p *program) withFace(ctx context.Context, c *conversation, first string, s
 		host: shownHost{face.OfHost(c.host), p, p.openSignIns()}, session: kept.show(), kept: kept,
 		interrupts: make(chan os.Signal, 1), since: face.LastExchanges(c.session.Snapshot().Records, face.ShownExchanges),
 	}
-	p.streams.chat.Store(&f.interrupts)
-	defer p.streams.chat.Store(nil)
+	defer p.Streams.DivertInterrupts(&f.interrupts)()
 	if first != "" {
 		if err := c.session.Send(ctx, host.Input{Text: first}); err != nil {
 			return err
@@ -85,8 +84,8 @@ func (p *program) withFace(ctx context.Context, c *conversation, first string, s
 		return err
 	}
 	err := show(f)
-	if err == nil && p.streams.InTerminal && !p.unkept {
-		p.note("The session is kept: 'parley chat --resume last' goes on with it.")
+	if err == nil && p.Streams.InTerminal && !p.unkept {
+		p.Note("The session is kept: 'parley chat --resume last' goes on with it.")
 	}
 	return err
 }
@@ -94,12 +93,12 @@ func (p *program) withFace(ctx context.Context, c *conversation, first string, s
 // chat shows the session in lines until the person leaves.
 func (p *program) chat(ctx context.Context, c *conversation, first string) error {
 	return p.withFace(ctx, c, first, func(f *conversationFace) error {
-		line := face.NewLine(p.keyboard(), p.streams.Out, &face.LineOptions{
-			Width: p.streams.Width, Echo: !p.streams.InTerminal, Interrupts: f.interrupts,
+		line := face.NewLine(p.keyboard(), p.Streams.Out, &face.LineOptions{
+			Width: p.Streams.Width, Echo: !p.Streams.InTerminal, Interrupts: f.interrupts,
 			Model: c.models, SetTitle: c.store.SetTitle, Discard: p.discard(), Since: f.since,
-			Sessions: f.kept, Logs: p.serverLog, Image: clipboardImage, Now: p.streams.Now,
+			Sessions: f.kept, Logs: p.serverLog, Image: clipboardImage, Now: p.Streams.Now,
 		})
-		p.note("Session %s with the %s. /help lists what you can type, /quit ends.", c.session.ID(), modelTitle(c.session.Model()))
+		p.Note("Session %s with the %s. /help lists what you can type, /quit ends.", c.session.ID(), modelTitle(c.session.Model()))
 		return line.Run(ctx, f.host, f.session)
 	})
 }
@@ -107,11 +106,11 @@ func (p *program) chat(ctx context.Context, c *conversation, first string) error
 // discard is how a face throws away what was typed before it asks; nil where nobody
 // types.
 func (p *program) discard() func() {
-	if !p.streams.InTerminal || p.streams.Flush == nil {
+	if !p.Streams.InTerminal || p.Streams.Flush == nil {
 		return nil
 	}
 	return func() {
-		p.streams.Flush()
+		p.Streams.Flush()
 		p.keyboard().discard()
 	}
 }
@@ -119,7 +118,7 @@ func (p *program) discard() func() {
 // askLine asks something at the terminal. What was typed before is no answer, nor what
 // comes too soon to be one.
 func (p *program) askLine(ctx context.Context, question string) (string, error) {
-	p.notePart("%s", question)
+	p.NotePart("%s", question)
 	discard := p.discard()
 	if discard == nil {
 		return p.keyboard().line(ctx)
@@ -145,18 +144,18 @@ func (p *program) askYes(ctx context.Context, question string) (bool, error) {
 // asked, and rules decide.
 func (p *program) attend(ctx context.Context, h *host.Host) (leave func(), err error) {
 	s, err := h.NewSession(ctx, model.Offline{}, nil)
-	if err != nil || !p.streams.InTerminal {
+	if err != nil || !p.Streams.InTerminal {
 		return func() {}, err
 	}
-	line := face.NewLine(p.keyboard(), p.streams.Err, &face.LineOptions{
-		Width: p.streams.Width, QuestionsOnly: true, Discard: p.discard(),
+	line := face.NewLine(p.keyboard(), p.Streams.Err, &face.LineOptions{
+		Width: p.Streams.Width, QuestionsOnly: true, Discard: p.discard(),
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if err := line.Run(ctx, face.OfHost(h), face.OfSession(s, nil)); err != nil && !errors.Is(err, context.Canceled) {
-			p.logger().Warn("asking at the terminal", "error", err)
+			p.Logger().Warn("asking at the terminal", "error", err)
 		}
 	}()
 	return func() {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
 // Proves: FLOW-CANCEL. An interrupt in a conversation cancels the call, whose handler ends;
@@ -35,7 +36,7 @@ func TestInterruptChat(t *testing.T) {
 		interrupts <- os.Interrupt
 	}()
 	said := new(output)
-	code := cli.Main(t.Context(), []string{"chat", "--allow", "*", "--server", "jots=jotter " + path, "hang"}, &cli.Streams{
+	code := cli.Main(t.Context(), []string{"chat", "--allow", "*", "--server", "jots=jotter " + path, "hang"}, &kit.Streams{
 		In: in, Out: out, Err: said, InTerminal: true, Interrupts: interrupts,
 	})
 	if code != 0 {

@@ -7,159 +7,53 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
-	"github.com/parley-mcp/parley/app/internal/config"
-	"github.com/parley-mcp/parley/app/internal/discover"
-	"github.com/parley-mcp/parley/app/internal/inspect/mask"
+	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/mask"
 )
-
-// Streams are what the program is connected to. Results go to Out, and nothing
-// else; questions, progress, labels and errors go to Err.
-type Streams struct {
-	In       io.Reader
-	Out, Err io.Writer
-	// InTerminal, OutTerminal and ErrTerminal say that a person is at the
-	// other end.
-	InTerminal, OutTerminal, ErrTerminal bool
-	// Screen says that In and Out are one terminal on which a screen can be drawn.
-	Screen bool
-	// Width tells the columns of the terminal at Err; nil means 80.
-	Width func() int
-	// Secret reads a line from the terminal without showing it, or gives up at
-	// the end of ctx; nil means that this cannot be done.
-	Secret func(ctx context.Context) (string, error)
-	// Flush throws away what was typed at the terminal In and not read yet; nil means
-	// that this cannot be done.
-	Flush func()
-	// Passphrase is that of the encrypted store of tokens, if it needs none to
-	// be asked for it.
-	Passphrase string
-	// SystemRoot stands before the paths of the machine's administrator; empty is the
-	// machine's own root.
-	SystemRoot string
-	// ModelPorts are asked for local models at the first run; nil means the usual ports.
-	ModelPorts []discover.Port
-	// ModelWait is how long they may take to answer; 0 means the usual time.
-	ModelWait time.Duration
-	// StartWait is how long the first message of a conversation waits for servers that are
-	// starting; 0 means the usual time.
-	StartWait time.Duration
-	// Now is the clock by which lines are typed or pasted; nil means time.Now.
-	Now func() time.Time
-	// Interrupts are the person's Ctrl-C, and what else asks the program to
-	// end; nil means that none come.
-	Interrupts <-chan os.Signal
-
-	// chat gets the Ctrl-C of a command that handles it by itself; nil otherwise.
-	chat atomic.Pointer[chan os.Signal]
-	// secrets is what mask returns; nil before its first call.
-	secrets atomic.Pointer[mask.Masker]
-}
-
-// Standard returns the streams of the process.
-func Standard() *Streams {
-	interrupts := make(chan os.Signal, 2)
-	// SIGTERM and SIGHUP as well: servers that do not end when their input
-	// does would be left behind.
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// The browser, and what it starts in turn, would inherit it.
-	phrase := os.Getenv(passphraseName)
-	_ = os.Unsetenv(passphraseName) // fails for impossible names alone
-	in, out := term.IsTerminal(int(os.Stdin.Fd())), term.IsTerminal(int(os.Stdout.Fd()))
-	return &Streams{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
-		InTerminal: in, OutTerminal: out, Screen: in && out && drawable(),
-		ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
-		Width: func() int {
-			width, _, err := term.GetSize(int(os.Stderr.Fd()))
-			if err != nil {
-				return 0
-			}
-			return width
-		},
-		Secret:     readSecret,
-		Flush:      func() { flushTerminal(int(os.Stdin.Fd())) },
-		Passphrase: phrase,
-		Interrupts: interrupts,
-	}
-}
-
-// readSecret reads a line from the terminal without showing it. What it
-// switched off is on again when it returns, also if it gave up.
-func readSecret(ctx context.Context) (string, error) {
-	fd := int(os.Stdin.Fd())
-	state, err := term.GetState(fd)
-	if err != nil {
-		return "", err
-	}
-	type line struct {
-		text []byte
-		err  error
-	}
-	done := make(chan line, 1)
-	go func() { // ends with the line, or with the process
-		text, err := term.ReadPassword(fd)
-		done <- line{text, err}
-	}()
-	select {
-	case got := <-done:
-		return string(got.text), got.err
-	case <-ctx.Done():
-		return "", errors.Join(context.Cause(ctx), term.Restore(fd, state))
-	}
-}
 
 // Main runs one command and returns the exit code of the process. The first
 // interrupt ends what is under way in good order; at the second, Main returns
 // at once and leaves the rest to the end of the process.
-func Main(ctx context.Context, args []string, s *Streams) int {
+func Main(ctx context.Context, args []string, s *kit.Streams) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if _, shared := s.Err.(*sharedWriter); !shared {
-		s.Err = &sharedWriter{w: s.Err, secrets: s.mask}
+		s.Err = &sharedWriter{w: s.Err, secrets: s.Masker}
 	}
 	done := make(chan error, 1)
 	go func() { done <- execute(ctx, args, s) }()
-	signalled := exitInterrupted
+	signalled := kit.ExitInterrupted
 	for interrupts := 0; ; {
 		select {
 		case err := <-done:
 			if err != nil && interrupts > 0 {
-				err = errInterrupted // whatever it was, the person ended it
+				err = kit.ErrInterrupted // whatever it was, the person ended it
 			}
 			code := finish(s, err)
-			if code == exitInterrupted {
+			if code == kit.ExitInterrupted {
 				code = signalled
 			}
 			return code
 		case sig := <-s.Interrupts:
-			if chat := s.chat.Load(); chat != nil && sig == os.Interrupt {
-				select {
-				case *chat <- sig:
-					continue
-				default: // it does not take them any more
-				}
+			if s.Divert(sig) {
+				continue
 			}
 			interrupts++
 			if number, ok := sig.(syscall.Signal); ok {
-				signalled = exitSignal + int(number)
+				signalled = kit.ExitSignal + int(number)
 			}
 			if interrupts > 1 {
 				_, _ = fmt.Fprintln(s.Err) // after the ^C that terminals show
 				return signalled
 			}
 			_, _ = fmt.Fprintln(s.Err, "\nparley: ending; press Ctrl-C again to quit at once")
-			cancel(errInterrupted)
+			cancel(kit.ErrInterrupted)
 		}
 	}
 }
@@ -197,7 +91,7 @@ func (s *sharedWriter) Write(p []byte) (int, error) {
 }
 
 // execute runs the command that args name.
-func execute(ctx context.Context, args []string, s *Streams) error {
+func execute(ctx context.Context, args []string, s *kit.Streams) error {
 	root := newRoot(s)
 	if cmd, _, err := root.Find(args); err == nil && cmd.Name() == inspectName {
 		args = spreadWords(args)
@@ -210,11 +104,11 @@ func execute(ctx context.Context, args []string, s *Streams) error {
 }
 
 // finish tells the person about an error, and returns its exit code.
-func finish(s *Streams, err error) int {
+func finish(s *kit.Streams, err error) int {
 	if err == nil {
-		return exitOK
+		return kit.ExitOK
 	}
-	var silent *silentError
+	var silent *kit.SilentError
 	if !errors.As(err, &silent) {
 		_, _ = fmt.Fprintf(s.Err, "parley: %s\n", explain(err))
 	}
@@ -224,12 +118,12 @@ func finish(s *Streams, err error) int {
 // Commands returns the tree of commands, for what is written about them: manual
 // pages and completions.
 func Commands() *cobra.Command {
-	return newRoot(&Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
+	return newRoot(&kit.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
 }
 
 // newRoot makes the tree of commands.
-func newRoot(s *Streams) *cobra.Command {
-	p := &program{streams: s}
+func newRoot(s *kit.Streams) *cobra.Command {
+	p := &program{Console: kit.Console{Streams: s}}
 	alone := p.chatCommand() // what the program does without a command
 	root := &cobra.Command{
 		Use:   "parley",
@@ -250,10 +144,10 @@ unless --server names another.`,
   parley tools --server https://example.com/mcp
   parley call echo message=hello
   parley login https://example.com/mcp`,
-		Version:       version(),
+		Version:       kit.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          noCommand,
+		Args:          kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !s.InTerminal || !s.OutTerminal {
 				return cmd.Help()
@@ -266,7 +160,7 @@ unless --server names another.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	// Lines of flags fit terminals of the usual width.
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(kit.FlagError)
 	p.globals(root.PersistentFlags())
 	for _, g := range []struct {
 		title    string
@@ -297,39 +191,4 @@ unless --server names another.`,
 	}
 	root.AddCommand(p.versionCommand())
 	return root
-}
-
-// noCommand refuses arguments of a command that takes none and has commands beneath it: they are the
-// name of one that is not there.
-func noCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	name := strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()) + " " + args[0])
-	return usagef("there is no command %q%s; '%s --help' lists the commands", name, didYouMean(cmd, args[0]), cmd.CommandPath())
-}
-
-// didYouMean asks after a command beneath cmd whose name is nearly that of one that is not there.
-func didYouMean(cmd *cobra.Command, name string) string {
-	var known []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			known = append(known, c.Name())
-		}
-	}
-	near := config.Nearest(name, known)
-	if near == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %q?", near)
-}
-
-// usageArgs makes a wrong number of arguments an error of usage.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usagef("too few or too many arguments; write: %s", cmd.UseLine())
-		}
-		return nil
-	}
 }

@@ -17,10 +17,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/parley-mcp/parley/app/internal/authserver/userauth"
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/racetest"
 	"github.com/parley-mcp/parley/app/internal/store/databasetest"
-	"github.com/parley-mcp/parley/app/internal/userauth"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -45,7 +46,7 @@ func clockOf(file string) func() time.Time {
 }
 
 func parley() {
-	s := cli.Standard()
+	s := kit.Standard()
 	if os.Getenv("PARLEY_TEST_TYPED") == "" {
 		s.Flush = nil // scripts give all that is typed at once
 	}
@@ -139,7 +140,7 @@ func TestScripts(t *testing.T) {
 func run(t *testing.T, input string, args ...string) (code int, out, err string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code = cli.Main(t.Context(), args, &cli.Streams{
+	code = cli.Main(t.Context(), args, &kit.Streams{
 		In: strings.NewReader(input), Out: &stdout, Err: &stderr, InTerminal: true,
 	})
 	return code, stdout.String(), stderr.String()
@@ -182,7 +183,7 @@ func TestConsent(t *testing.T) {
 func TestOutputIsEscapedOnTerminals(t *testing.T) {
 	for _, terminal := range []bool{true, false} {
 		var out bytes.Buffer
-		code := cli.Main(t.Context(), []string{"call", "echo", "message=a\x1b[31mb"}, &cli.Streams{
+		code := cli.Main(t.Context(), []string{"call", "echo", "message=a\x1b[31mb"}, &kit.Streams{
 			In: strings.NewReader(""), Out: &out, Err: io.Discard, OutTerminal: terminal,
 		})
 		want := "a\x1b[31mb\n"
@@ -209,7 +210,7 @@ func TestInterrupt(t *testing.T) {
 				interrupts <- os.Interrupt
 			}
 		}()
-		code := cli.Main(t.Context(), []string{"call", "trigger-long-running-operation", "duration=20", "steps=100"}, &cli.Streams{
+		code := cli.Main(t.Context(), []string{"call", "trigger-long-running-operation", "duration=20", "steps=100"}, &kit.Streams{
 			In: strings.NewReader(""), Out: io.Discard, Err: w, Interrupts: interrupts,
 		})
 		if code != 130 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/inspect/losses"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -26,7 +27,7 @@ func (p *program) configCommand() *cobra.Command {
 		Short: "Show and change which servers chat and run use",
 		Long: `The servers of chat and run come from your own file, parley.jsonc, and from the
 files of the other MCP clients on this machine, which are read and never written.`,
-		Args: noCommand,
+		Args: kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(p.configListCommand(), p.configDoctorCommand(), p.configApproveCommand(), p.configImportCommand(), p.configAddCommand(), p.configRemoveCommand(),
@@ -102,7 +103,7 @@ func (e *listedEntry) state() string {
 func (p *program) configListCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the servers, with the file and line that each is from", Args: usageArgs(cobra.NoArgs),
+		Use: "list", Short: "List the servers, with the file and line that each is from", Args: kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withConfig(cmd.Context(), file, func(cfg *config.Config, db *local.DB) error {
 				entries := make([]*listedEntry, 0, len(cfg.Servers))
@@ -122,22 +123,22 @@ func (p *program) configListCommand() *cobra.Command {
 }
 
 func (p *program) printEntries(entries []*listedEntry, problems int) error {
-	if p.json {
-		return p.printJSON(struct {
+	if p.JSON {
+		return p.PrintJSON(struct {
 			Servers []*listedEntry `json:"servers"`
 		}{entries})
 	}
 	if len(entries) == 0 {
-		p.note("No server is configured: chat and run use the one that is built in. 'parley config add' adds one.")
+		p.Note("No server is configured: chat and run use the one that is built in. 'parley config add' adds one.")
 	}
 	for _, e := range entries {
 		text := fmt.Sprintf("%s  %s %s\n    %s:%d (%s, %s)\n    %s\n", e.Name, e.Transport, e.Address, e.File, e.Line, e.Client, e.Scope, e.state())
-		if err := p.print(host.Escape(text)); err != nil {
+		if err := p.Print(host.Escape(text)); err != nil {
 			return err
 		}
 	}
 	if problems > 0 {
-		p.note("%d things are not done as written; 'parley config doctor' lists them", problems)
+		p.Note("%d things are not done as written; 'parley config doctor' lists them", problems)
 	}
 	return nil
 }
@@ -153,7 +154,7 @@ entries cannot be started. With --connect each server that is used is started,
 and it is told what Anthropic, OpenAI and Gemini do not take of the names and schemas of
 its tools, why, and what mends it. The exit code is 6 if something is wrong; what a
 provider does not take is nothing wrong, since Parley leaves it out.`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			defer p.endSignIns()
 			return p.withConfig(cmd.Context(), file, func(cfg *config.Config, db *local.DB) error {
@@ -189,7 +190,7 @@ func (p *program) doctor(ctx context.Context, cfg *config.Config, db *local.DB, 
 			fmt.Fprintf(&b, "%s: %s: %s\n", s.Source, s.Name, note)
 		}
 	}
-	if err := p.print(host.Escape(b.String())); err != nil {
+	if err := p.Print(host.Escape(b.String())); err != nil {
 		return err
 	}
 	if connect {
@@ -199,9 +200,9 @@ func (p *program) doctor(ctx context.Context, cfg *config.Config, db *local.DB, 
 		}
 		wrong += more
 	}
-	p.note("%d files, %d servers, %d things to look at", len(cfg.Files), len(cfg.Servers), wrong)
+	p.Note("%d files, %d servers, %d things to look at", len(cfg.Files), len(cfg.Servers), wrong)
 	if wrong > 0 {
-		return &silentError{exitContract}
+		return &kit.SilentError{Code: kit.ExitContract}
 	}
 	return nil
 }
@@ -227,7 +228,7 @@ func (p *program) doctorConnect(ctx context.Context, cfg *config.Config, db *loc
 		}
 	}
 	if len(servers) == 0 {
-		p.note("No server is started: none is used, or can be.")
+		p.Note("No server is started: none is used, or can be.")
 		return wrong, nil
 	}
 	h := host.New(opts)
@@ -241,7 +242,7 @@ func (p *program) doctorConnect(ctx context.Context, cfg *config.Config, db *loc
 		tools := slices.DeleteFunc(slices.Clone(catalog.Tools), func(t *host.Tool) bool { return t.Server != s.Name })
 		text, n := describeServer(&s, tools)
 		wrong += n
-		if err := p.print(p.masked(host.Escape(text))); err != nil {
+		if err := p.Print(p.masked(host.Escape(text))); err != nil {
 			return wrong, err
 		}
 	}
@@ -278,12 +279,12 @@ func (p *program) configAddCommand() *cobra.Command {
 		Example: `  parley config add files -- npx -y @modelcontextprotocol/server-filesystem .
   parley config add issues https://example.com/mcp -H 'X-Team: blue'
   parley config add -e TOKEN='${TOKEN}' notes -- ./notes-server`,
-		Args: usageArgs(cobra.MinimumNArgs(2)),
+		Args: kit.UsageArgs(cobra.MinimumNArgs(2)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			e := config.Entry{Dir: dir, Trusted: trusted}
-			if isURL(args[1]) {
+			if kit.IsURL(args[1]) {
 				if len(args) > 2 || len(env) > 0 || dir != "" {
-					return usagef("a server at a URL has no arguments, variables or folder")
+					return kit.Usagef("a server at a URL has no arguments, variables or folder")
 				}
 				e.URL = args[1]
 			} else {
@@ -320,7 +321,7 @@ func splitPairs(list []string, sep, flag string) (map[string]string, error) {
 	for _, text := range list {
 		name, value, found := strings.Cut(text, sep)
 		if name = strings.TrimSpace(name); !found || name == "" {
-			return nil, usagef("%s: write it as NAME%sVALUE", flag, sep) // the text may be a secret
+			return nil, kit.Usagef("%s: write it as NAME%sVALUE", flag, sep) // the text may be a secret
 		}
 		m[name] = strings.TrimSpace(value)
 	}
@@ -329,7 +330,7 @@ func splitPairs(list []string, sep, flag string) (map[string]string, error) {
 
 func (p *program) configRemoveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME", Short: "Take a server out of your own file", Args: usageArgs(cobra.ExactArgs(1)),
+		Use: "remove NAME", Short: "Take a server out of your own file", Args: kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return p.editConfig("removed", args[0], func(path string) error { return config.Remove(path, args[0]) })
 		},
@@ -338,7 +339,7 @@ func (p *program) configRemoveCommand() *cobra.Command {
 
 func (p *program) configSwitchCommand(verb, short string, disabled bool) *cobra.Command {
 	return &cobra.Command{
-		Use: verb + " NAME", Short: short, Args: usageArgs(cobra.ExactArgs(1)),
+		Use: verb + " NAME", Short: short, Args: kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return p.editConfig(verb+"d", args[0], func(path string) error { return config.SetDisabled(path, args[0], disabled) })
 		},
@@ -355,17 +356,17 @@ func (p *program) editConfig(done, name string, change func(path string) error) 
 	err = change(path)
 	if errors.Is(err, config.ErrNoEntry) {
 		if s := cfg.Server(name); s != nil {
-			return usagef("%q is in %s, which belongs to another program; change it there", name, s.Source)
+			return kit.Usagef("%q is in %s, which belongs to another program; change it there", name, s.Source)
 		}
-		return usagef("there is no server %q in %s; 'parley config list' lists all", name, path)
+		return kit.Usagef("there is no server %q in %s; 'parley config list' lists all", name, path)
 	}
 	if errors.Is(err, config.ErrExists) {
-		return usagef("%w", err)
+		return kit.Usagef("%w", err)
 	}
 	if err != nil {
 		return err
 	}
-	p.note("The server %s is %s: %s", host.EscapeLine(name), done, path)
+	p.Note("The server %s is %s: %s", host.EscapeLine(name), done, path)
 	return nil
 }
 
@@ -377,7 +378,7 @@ func readLabels(e *config.Entry, labels []string) error {
 	for _, l := range labels {
 		label := policy.Label(l)
 		if !slices.Contains([]policy.Label{policy.LabelUntrusted, policy.LabelPrivate, policy.LabelSends, policy.LabelRuns}, label) {
-			return usagef("--label %q: the labels are %s, %s, %s, %s", l, policy.LabelUntrusted, policy.LabelPrivate, policy.LabelSends, policy.LabelRuns)
+			return kit.Usagef("--label %q: the labels are %s, %s, %s, %s", l, policy.LabelUntrusted, policy.LabelPrivate, policy.LabelSends, policy.LabelRuns)
 		}
 		e.Labels = append(e.Labels, label)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/host"
 )
@@ -29,7 +30,7 @@ Where an entry starts a reference server that is built in here, such as
 at a terminal you are shown the difference and asked, and --replace agrees to all.`,
 		Example: `  parley config import notes
   parley config import memory time --replace`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: kit.UsageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withConfig(cmd.Context(), file, func(cfg *config.Config, _ *local.DB) error {
 				own, err := config.Load(p.configOptions())
@@ -55,15 +56,15 @@ func (p *program) importEntry(ctx context.Context, cfg *config.Config, path, nam
 	s := cfg.Server(name)
 	switch {
 	case s == nil:
-		return usagef("there is no server %q; 'parley config list' lists them", name)
+		return kit.Usagef("there is no server %q; 'parley config list' lists them", name)
 	case s.Source.Scope == config.ScopeOwn:
-		return usagef("%q is in your own file already: %s", name, s.Source)
+		return kit.Usagef("%q is in your own file already: %s", name, s.Source)
 	case s.NeedsConsent:
-		return usagef("%q is of a project (%s): its authors may change what it starts. 'parley config approve %s' agrees to it as it is; to make it yours, add it with 'parley config add'", name, s.Source, name)
+		return kit.Usagef("%q is of a project (%s): its authors may change what it starts. 'parley config approve %s' agrees to it as it is; to make it yours, add it with 'parley config add'", name, s.Source, name)
 	}
 	e, err := entryOf(s)
 	if err != nil {
-		return usagef("%q of %s: %w; write it by hand, with variables as ${NAME}", name, s.Source, err)
+		return kit.Usagef("%q of %s: %w; write it by hand, with variables as ${NAME}", name, s.Source, err)
 	}
 	if e, err = p.offerReplacement(ctx, name, e, replace); err != nil {
 		return err
@@ -71,7 +72,7 @@ func (p *program) importEntry(ctx context.Context, cfg *config.Config, path, nam
 	if err := config.Add(path, name, *e); err != nil {
 		return err
 	}
-	p.note("The server %s of %s is copied to %s.", host.EscapeLine(name), s.Source, path)
+	p.Note("The server %s of %s is copied to %s.", host.EscapeLine(name), s.Source, path)
 	return nil
 }
 

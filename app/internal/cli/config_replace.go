@@ -108,15 +108,15 @@ func (p *program) offerReplacement(ctx context.Context, name string, e *config.E
 		}
 	}
 	name = host.EscapeLine(name)
-	if !replace && !p.streams.InTerminal {
-		p.note("The server %s is one that Parley has built in: 'parley serve %s'. With --replace the copy starts that.", name, r.builtin)
+	if !replace && !p.Streams.InTerminal {
+		p.Note("The server %s is one that Parley has built in: 'parley serve %s'. With --replace the copy starts that.", name, r.builtin)
 		return e, nil
 	}
-	p.note("The server %s is one that Parley has built in. In your own file:", name)
-	p.note("  - %s", commandLine(e))
-	p.note("  + %s", commandLine(&r.entry))
+	p.Note("The server %s is one that Parley has built in. In your own file:", name)
+	p.Note("  - %s", commandLine(e))
+	p.Note("  + %s", commandLine(&r.entry))
 	if r.caution != "" {
-		p.note("  %s", r.caution)
+		p.Note("  %s", r.caution)
 	}
 	if !replace {
 		if yes, err := p.askYes(ctx, "Start the built-in one? [y/N] "); err != nil || !yes {

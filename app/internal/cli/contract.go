@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/inspect/contract"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 )
@@ -36,7 +37,7 @@ newest revision of the protocol that it speaks; --protocol names another one.`,
 				return err
 			}
 			if out == "" {
-				return usagef("say where the lock goes: --out FILE")
+				return kit.Usagef("say where the lock goes: --out FILE")
 			}
 			if err := lockable(out); err != nil {
 				return err
@@ -52,7 +53,7 @@ newest revision of the protocol that it speaks; --protocol names another one.`,
 			if err := replaceFile(out, raw); err != nil {
 				return fmt.Errorf("writing the lock: %w", err)
 			}
-			p.note("%s: %d tools, %d prompts, %d resources, %d resource templates, in %s", out, len(found.Tools), len(found.Prompts), len(found.Resources),
+			p.Note("%s: %d tools, %d prompts, %d resources, %d resource templates, in %s", out, len(found.Tools), len(found.Prompts), len(found.Resources),
 				len(found.Templates), host.EscapeLine(found.Revision))
 			return nil
 		},
@@ -68,9 +69,9 @@ func lockable(path string) error {
 	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, contract.ErrEdited):
 		return nil
 	case errors.Is(err, contract.ErrNoLock), errors.Is(err, contract.ErrTooLarge):
-		return usagef("--out %s: the file is there, and no lock; remove it, or name another one", path)
+		return kit.Usagef("--out %s: the file is there, and no lock; remove it, or name another one", path)
 	}
-	return usagef("--out: %w", err)
+	return kit.Usagef("--out: %w", err)
 }
 
 // openLock reads a lock.
@@ -129,14 +130,14 @@ func (p *program) contractOf(ctx context.Context, t target, revision string) (*c
 
 func (p *program) readContract(ctx context.Context, s host.Server) (*contract.Contract, error) {
 	c, err := client.Connect(ctx, s.Dialer, contract.Declare(&client.Options{
-		Versions: s.Versions, ConnectTimeout: s.ConnectTimeout, CallTimeout: s.CallTimeout, Logger: p.logger(),
+		Versions: s.Versions, ConnectTimeout: s.ConnectTimeout, CallTimeout: s.CallTimeout, Logger: p.Logger(),
 	}))
 	if err != nil {
 		return nil, p.unreached(ctx, s, err)
 	}
 	found, err := contract.Read(ctx, c)
 	if closeErr := c.Close(); closeErr != nil {
-		p.logger().Warn("closing a server", "error", closeErr)
+		p.Logger().Warn("closing a server", "error", closeErr)
 	}
 	if err != nil {
 		return nil, p.withLog(p.addresses.name(atServer(s.Name, err)))
@@ -149,7 +150,7 @@ func (p *program) unreached(ctx context.Context, s host.Server, err error) error
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return p.withLog(p.addresses.name(&unreachableError{fmt.Errorf("server %q: %w", s.Name, err)}))
+	return p.withLog(p.addresses.name(&kit.UnreachableError{Err: fmt.Errorf("server %q: %w", s.Name, err)}))
 }
 
 func (p *program) diffCommand() *cobra.Command {
@@ -175,11 +176,11 @@ The exit code is 6 if there are breaking changes, or those that --fail-on names.
 			}
 			least := contract.Class(failOn)
 			if !isClass(least) {
-				return usagef("--fail-on %q: write breaking, risky or safe", shorten(host.EscapeLine(failOn), maxModelName))
+				return kit.Usagef("--fail-on %q: write breaking, risky or safe", shorten(host.EscapeLine(failOn), maxModelName))
 			}
 			locked, err := openLock(before[0])
 			if err != nil {
-				return usagef("%w; 'parley lock --out %s' writes one", err, before[0])
+				return kit.Usagef("%w; 'parley lock --out %s' writes one", err, before[0])
 			}
 			found, err := p.contractOf(cmd.Context(), t, locked.Revision)
 			if err != nil {
@@ -223,29 +224,29 @@ func (p *program) printChanges(file string, changes []contract.Change, least con
 		}
 	}
 	var err error
-	if p.json {
+	if p.JSON {
 		if changes == nil {
 			changes = []contract.Change{}
 		}
-		err = p.printJSON(struct {
+		err = p.PrintJSON(struct {
 			Changes  []contract.Change `json:"changes"`
 			Breaking int               `json:"breaking"`
 			Risky    int               `json:"risky"`
 			Safe     int               `json:"safe"`
 		}{changes, counts[contract.Breaking], counts[contract.Risky], counts[contract.Safe]})
 	} else {
-		err = p.print(b.String())
+		err = p.Print(b.String())
 	}
 	if err != nil {
 		return err
 	}
 	if len(changes) == 0 {
-		p.note("no change since %s", file)
+		p.Note("no change since %s", file)
 	} else {
-		p.note("%d breaking, %d risky and %d safe changes since %s", counts[contract.Breaking], counts[contract.Risky], counts[contract.Safe], file)
+		p.Note("%d breaking, %d risky and %d safe changes since %s", counts[contract.Breaking], counts[contract.Risky], counts[contract.Safe], file)
 	}
 	if failed {
-		return &silentError{exitContract}
+		return &kit.SilentError{Code: kit.ExitContract}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/model"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/client"
@@ -97,13 +98,13 @@ func (p *program) withConversation(ctx context.Context, flags *conversationFlags
 	if attended { // somebody may want to read them
 		p.keepErrors(servers)
 	}
-	if attended && p.streams.InTerminal {
+	if attended && p.Streams.InTerminal {
 		p.keepMessages(opts)
 	}
 	h := host.New(opts)
 	defer func() {
 		if closeErr := h.Close(); closeErr != nil {
-			p.logger().Warn("closing", "error", closeErr)
+			p.Logger().Warn("closing", "error", closeErr)
 		}
 	}()
 	if _, err := h.Apply(servers); err != nil {
@@ -126,12 +127,12 @@ func (p *program) withConversation(ctx context.Context, flags *conversationFlags
 // folder for them and none can be made, as for a program without a home in a container,
 // nothing is kept.
 func (p *program) openStore() (store host.Store, closeStore func() error, err error) {
-	path, err := configPath("sessions.db")
+	path, err := kit.Path("sessions.db")
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 	}
 	if err != nil {
-		p.note("parley: nothing of this session is kept: %s", errorText(err))
+		p.Note("parley: nothing of this session is kept: %s", errorText(err))
 		p.unkept = true
 		return new(host.Memory), func() error { return nil }, nil
 	}
@@ -144,7 +145,7 @@ func (p *program) openStore() (store host.Store, closeStore func() error, err er
 
 // openLocal opens the person's sessions, grants, pins and audit log.
 func openLocal() (*local.DB, error) {
-	path, err := configPath("sessions.db")
+	path, err := kit.Path("sessions.db")
 	if err != nil {
 		return nil, err
 	}
@@ -181,9 +182,9 @@ func (p *program) holdSession(id string) error {
 		return nil
 	}
 	if p.held[id] != nil {
-		return usagef("session %s is open here", id)
+		return kit.Usagef("session %s is open here", id)
 	}
-	path, err := configPath(filepath.Join("open", id))
+	path, err := kit.Path(filepath.Join("open", id))
 	if err != nil {
 		return err
 	}
@@ -196,7 +197,7 @@ func (p *program) holdSession(id string) error {
 	}
 	if err := lockFile(f); err != nil {
 		_ = f.Close() // it was not written to
-		return usagef("session %s is open in another program; end it there first", id)
+		return kit.Usagef("session %s is open in another program; end it there first", id)
 	}
 	if p.held == nil {
 		p.held = make(map[string]*os.File)
@@ -243,7 +244,7 @@ func findSession(ctx context.Context, store host.Store, id string) (string, erro
 		return "", err
 	}
 	if id == "last" && len(list) == 0 {
-		return "", usagef("there is no session yet")
+		return "", kit.Usagef("there is no session yet")
 	}
 	if id == "last" {
 		used := func(a, b host.SessionInfo) int { return a.Used.Compare(b.Used) }
@@ -254,7 +255,7 @@ func findSession(ctx context.Context, store host.Store, id string) (string, erro
 			return s.ID, nil
 		}
 	}
-	return "", usagef("there is no session %q; 'parley session list' lists them", id)
+	return "", kit.Usagef("there is no session %q; 'parley session list' lists them", id)
 }
 
 // conversationOptions are the host's options and servers, by flags and configuration.
@@ -266,7 +267,7 @@ func (p *program) conversationOptions(ctx context.Context, flags *conversationFl
 	}
 	opts.Attended, opts.Store = attended, store
 	opts.Extensions, opts.Skills = append(opts.Extensions, skills.Extension()), skills.Loader{}
-	opts.StartWait = p.streams.StartWait
+	opts.StartWait = p.Streams.StartWait
 	if !attended { // a script wants the tools of all servers from the first turn on
 		opts.StartWait = scriptWait
 	}
@@ -284,7 +285,7 @@ func (p *program) conversationOptions(ctx context.Context, flags *conversationFl
 		opts.MaxSteps = flags.maxSteps
 	}
 	// What is read from a pipe are messages, and no answers to questions about servers.
-	servers, entryRules, err := p.conversationServers(ctx, cfg, attended && p.streams.InTerminal, store)
+	servers, entryRules, err := p.conversationServers(ctx, cfg, attended && p.Streams.InTerminal, store)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -299,10 +300,10 @@ const scriptWait = time.Minute
 // hostOptions are the options of a host by the flags of all commands.
 func (p *program) hostOptions() (*host.Options, error) {
 	opts := &host.Options{
-		Info:         mcp.Implementation{Name: "parley", Version: version()},
+		Info:         mcp.Implementation{Name: "parley", Version: kit.Version()},
 		SampleModels: []host.Model{model.Offline{}},
 		Extensions:   append([]client.Extension{tasks.Client(nil)}, p.extensions...),
-		Logger:       p.logger(),
+		Logger:       p.Logger(),
 	}
 	var err error
 	if opts.Roots, err = p.resolvedRoots(); err != nil {
@@ -311,7 +312,7 @@ func (p *program) hostOptions() (*host.Options, error) {
 	if p.logLevel != "" {
 		opts.LogLevel = mcp.LogLevel(p.logLevel)
 		if !opts.LogLevel.Valid() {
-			return nil, usagef("--logs %q: the levels are debug, info, notice, warning, error, critical, alert, emergency", p.logLevel)
+			return nil, kit.Usagef("--logs %q: the levels are debug, info, notice, warning, error, critical, alert, emergency", p.logLevel)
 		}
 		opts.OnLog = p.showLog
 	}
@@ -323,11 +324,11 @@ func (p *program) hostOptions() (*host.Options, error) {
 func (p *program) conversationServers(ctx context.Context, cfg *config.Config, attended bool, store host.Store) ([]host.Server, []policy.Rule, error) {
 	if len(p.serverFlags) == 0 {
 		if len(p.headers) > 0 {
-			return nil, nil, usagef("--header goes with --server URL; headers of configured servers are in their entries")
+			return nil, nil, kit.Usagef("--header goes with --server URL; headers of configured servers are in their entries")
 		}
 		servers, rules, _ := p.configuredServers(ctx, cfg, attended, store)
 		if len(cfg.Problems) > 0 {
-			p.note("parley: %d things in your configuration are not done as written; 'parley config doctor' lists them", len(cfg.Problems))
+			p.Note("parley: %d things in your configuration are not done as written; 'parley config doctor' lists them", len(cfg.Problems))
 		}
 		if len(servers) > 0 {
 			return servers, rules, nil
@@ -352,7 +353,7 @@ func (p *program) configuredServers(ctx context.Context, cfg *config.Config, att
 			if !errors.As(err, new(*notAgreedError)) {
 				failed++
 			}
-			p.note("parley: server %s of %s is left out: %s", host.EscapeLine(entry.Name), host.EscapeLine(entry.Source.String()), errorText(err))
+			p.Note("parley: server %s of %s is left out: %s", host.EscapeLine(entry.Name), host.EscapeLine(entry.Source.String()), errorText(err))
 			continue
 		}
 		servers = append(servers, s)
@@ -459,9 +460,9 @@ func (p *program) inputs(ctx context.Context, entry *config.Server, attended boo
 		ask := fmt.Sprintf("Server %s needs a value: %s: ", host.EscapeLine(entry.Name), host.EscapeLine(about))
 		var line string
 		var err error
-		if in.Password && p.streams.Secret != nil {
-			p.notePart("%s", ask)
-			line, err = p.streams.Secret(ctx)
+		if in.Password && p.Streams.Secret != nil {
+			p.NotePart("%s", ask)
+			line, err = p.Streams.Secret(ctx)
 		} else {
 			line, err = p.askLine(ctx, ask)
 		}
@@ -469,7 +470,7 @@ func (p *program) inputs(ctx context.Context, entry *config.Server, attended boo
 			return nil, err
 		}
 		if in.Password {
-			p.note("")
+			p.Note("")
 		}
 		if line == "" {
 			line = in.Default

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/sse"
@@ -21,10 +22,10 @@ func (p *program) entryDialer(ctx context.Context, entry *config.Server) (transp
 		for name, value := range entry.Env {
 			d.ExtraEnv = append(d.ExtraEnv, name+"="+value)
 		}
-		learnCommand(p.streams.mask(), d)
+		learnCommand(p.Streams.Masker(), d)
 		return d, nil
 	}
-	learnEntry(p.streams.mask(), entry)
+	learnEntry(p.Streams.Masker(), entry)
 	u, err := url.Parse(entry.URL)
 	if err != nil {
 		return nil, noURL(entry.URL, err)
@@ -42,7 +43,7 @@ func (p *program) entryDialer(ctx context.Context, entry *config.Server) (transp
 	}
 	plain := func(scheme string) error {
 		if u.Scheme == scheme && len(entry.Headers) > 0 && !oauth.LoopbackHost(u.Hostname()) {
-			return usagef("its headers would go unencrypted over %s; write %ss in its URL", scheme, scheme)
+			return kit.Usagef("its headers would go unencrypted over %s; write %ss in its URL", scheme, scheme)
 		}
 		return nil
 	}
@@ -51,14 +52,14 @@ func (p *program) entryDialer(ctx context.Context, entry *config.Server) (transp
 			return nil, err
 		}
 		d := websocket.URL(entry.URL)
-		d.Logger, d.Header, d.Client, d.Tap = p.logger(), header, httpClient, p.tap
+		d.Logger, d.Header, d.Client, d.Tap = p.Logger(), header, httpClient, p.tap
 		return d, nil
 	}
 	if err := plain("http"); err != nil {
 		return nil, err
 	}
 	d, old := streamable.URL(entry.URL), sse.URL(entry.URL)
-	d.Logger, old.Logger = p.logger(), p.logger()
+	d.Logger, old.Logger = p.Logger(), p.Logger()
 	d.Header, old.Header = header, header
 	d.Client, old.Client = httpClient, httpClient
 	d.Tap, old.Tap = p.tap, p.tap

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/dev"
+	"github.com/parley-mcp/parley/app/internal/front"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/transport/stdio"
 	"github.com/parley-mcp/parley/transport/streamable"
@@ -78,40 +80,40 @@ func (p *program) dev(cmd *cobra.Command, args []string, flags *devFlags) error 
 	case err != nil:
 		return err
 	case len(p.serverFlags)+len(p.headers) > 0:
-		return usagef("dev starts the command after --; --server and --header are for commands that use a server")
+		return kit.Usagef("dev starts the command after --; --server and --header are for commands that use a server")
 	case !t.command:
-		return usagef("the command of the server belongs after --, such as: parley dev -- go run .")
+		return kit.Usagef("the command of the server belongs after --, such as: parley dev -- go run .")
 	case cmd.Flags().Changed("http") && flags.http == "":
-		return usagef("--http is empty; write it as HOST:PORT or :PORT")
+		return kit.Usagef("--http is empty; write it as HOST:PORT or :PORT")
 	case min(flags.every, flags.start, flags.wait, flags.over) <= 0:
-		return usagef("--every, --start-time, --wait and --drain are times above zero, such as 10s")
+		return kit.Usagef("--every, --start-time, --wait and --drain are times above zero, such as 10s")
 	}
 	if _, _, err := net.SplitHostPort(flags.http); flags.http != "" && err != nil {
-		return usagef("--http %q: write it as HOST:PORT or :PORT", flags.http)
+		return kit.Usagef("--http %q: write it as HOST:PORT or :PORT", flags.http)
 	}
 	s, err := p.targetServer(ctx, t) // an administrator may deny it
 	if err != nil {
 		return err
 	}
 	command, ok := s.Dialer.(*stdio.CommandDialer)
-	if !ok || isURL(t.words[0]) {
-		return usagef("dev starts a command, and %q is none", t.words[0])
+	if !ok || kit.IsURL(t.words[0]) {
+		return kit.Usagef("dev starts a command, and %q is none", t.words[0])
 	}
 	started := *command
-	started.Stderr, started.Logger = p.streams.Err, p.logger()
+	started.Stderr, started.Logger = p.Streams.Err, p.Logger()
 	if started.Name == t.words[0] { // it is no entry of the configuration, which says its environment
 		started.Env = os.Environ()
 	}
-	note := func(text string) { p.note("parley: %s", host.EscapeLine(text)) }
+	note := func(text string) { p.Note("parley: %s", host.EscapeLine(text)) }
 	w := &dev.Watcher{Folders: flags.watch, Ignore: flags.ignore, Interval: flags.every, Report: note}
 	if len(w.Folders) == 0 {
 		w.Folders = []string{"."}
 	}
 	if err := w.Prepare(); err != nil {
-		return usagef("%w", err)
+		return kit.Usagef("%w", err)
 	}
 	r := dev.New(&started, &dev.Options{
-		Name: s.Name, StartTime: flags.start, WaitTime: flags.wait, Drain: flags.over, StopFirst: flags.stopFirst, Report: note, Logger: p.serverLogger(),
+		Name: s.Name, StartTime: flags.start, WaitTime: flags.wait, Drain: flags.over, StopFirst: flags.stopFirst, Report: note, Logger: p.ServerLogger(),
 	})
 	err = p.serveDev(ctx, r, w, flags)
 	return errors.Join(err, r.Close())
@@ -128,7 +130,7 @@ func (p *program) serveDev(ctx context.Context, r *dev.Runner, w *dev.Watcher, f
 	go func() {
 		defer close(watched)
 		err := w.Run(ctx, func(files []string) {
-			p.note("parley: %s; the server is started again", host.EscapeLine(changedFiles(files)))
+			p.Note("parley: %s; the server is started again", host.EscapeLine(changedFiles(files)))
 			_ = r.Restart(ctx) // it is reported
 		})
 		if ctx.Err() == nil {
@@ -139,8 +141,8 @@ func (p *program) serveDev(ctx context.Context, r *dev.Runner, w *dev.Watcher, f
 	if flags.http != "" {
 		err = p.devHTTP(ctx, r, flags.http)
 	} else {
-		if p.streams.InTerminal {
-			p.note("parley: serving on standard input and output, where a client is expected; Ctrl-D ends it")
+		if p.Streams.InTerminal {
+			p.Note("parley: serving on standard input and output, where a client is expected; Ctrl-D ends it")
 		}
 		err = stdio.Serve(ctx, r.Server())
 	}
@@ -154,16 +156,16 @@ func (p *program) serveDev(ctx context.Context, r *dev.Runner, w *dev.Watcher, f
 
 func (p *program) devHTTP(ctx context.Context, r *dev.Runner, addr string) error {
 	listening := false
-	err := streamable.Serve(ctx, addr, r.Server(), &streamable.Options{Logger: p.serverLogger(), HTTP: web.ServeOptions{
-		Grace: shutdownTime, Logger: p.serverLogger(),
+	err := streamable.Serve(ctx, addr, r.Server(), &streamable.Options{Logger: p.ServerLogger(), HTTP: web.ServeOptions{
+		Grace: kit.ShutdownTime, Logger: p.ServerLogger(),
 		Listening: func(at net.Addr) {
 			listening = true
-			p.note("parley: serving at http://%s%s; Ctrl-C ends it", reachable(at), streamable.Path)
+			p.Note("parley: serving at http://%s%s; Ctrl-C ends it", front.Reachable(at), streamable.Path)
 		},
 		Shutdown: r.Server().Shutdown,
 	}})
 	if err != nil && !listening {
-		return usagef("--http: %w", err)
+		return kit.Usagef("--http: %w", err)
 	}
 	return err
 }

@@ -7,13 +7,10 @@ import (
 	"net"
 	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/model/provider"
 	"github.com/parley-mcp/parley/app/internal/tui"
 	"github.com/parley-mcp/parley/client"
@@ -27,99 +24,39 @@ import (
 	"github.com/parley-mcp/parley/transport/web"
 )
 
-// Exit codes. exitTool is also for resources, prompts and completions that the
-// server did not give. 130 is what shells expect of a program that Ctrl-C ended.
-const (
-	exitOK          = 0
-	exitUsage       = 1
-	exitInternal    = 2
-	exitConsent     = 3
-	exitUnreachable = 4
-	exitTool        = 5
-	exitContract    = 6 // what is there is not what was promised
-	exitInterrupted = 130
-	exitSignal      = 128 // and the number of the signal
-)
-
-// errInterrupted is the cause that everything ends with after Ctrl-C.
-var errInterrupted = errors.New("cancelled")
-
-// A usageError is a mistake in the command line.
-type usageError struct{ err error }
-
-func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-// flagError is the error of flags that cannot be read, without the words of Go for it.
-func flagError(cmd *cobra.Command, err error) error {
-	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
-	if !ok {
-		return usagef("%w; see '%s --help'", err, cmd.CommandPath())
-	}
-	flag := invalid.GetFlag()
-	what := invalid.Unwrap().Error()
-	switch kind := flag.Value.Type(); {
-	case errors.Is(err, strconv.ErrRange):
-		what = "the number is too large"
-	case kind == "duration":
-		what = "write a number with its unit, such as 90s, 5m or 24h"
-	case kind == "bool":
-		what = "write true or false"
-	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
-		what = "write a whole number"
-	case strings.HasPrefix(kind, "float"):
-		what = "write a number"
-	}
-	return usagef("--%s %q: %s; see '%s --help'", flag.Name, invalid.GetValue(), what, cmd.CommandPath())
-}
-
-// A silentError ends the program with a code, and has been told already.
-type silentError struct{ code int }
-
-func (e *silentError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
-
-// An unreachableError is about something that is no MCP server and cannot be
-// reached.
-type unreachableError struct{ err error }
-
-func (e *unreachableError) Error() string { return e.err.Error() }
-func (e *unreachableError) Unwrap() error { return e.err }
-
 // exitCode returns the exit code of an error.
 func exitCode(err error) int {
-	var silent *silentError
-	var usage *usageError
+	var silent *kit.SilentError
+	var usage *kit.UsageError
 	var unreachable *host.ServerError
 	var answered *jsonrpc.Error
 	var status *web.StatusError
 	access, isAccess := exitAccess(err)
 	switch {
 	case errors.As(err, &silent):
-		return silent.code
-	case errors.Is(err, errInterrupted):
-		return exitInterrupted
+		return silent.Code
+	case errors.Is(err, kit.ErrInterrupted):
+		return kit.ExitInterrupted
 	case errors.Is(err, tui.ErrTerminal): // the signal of it may come later, or not at all
-		return exitSignal + int(syscall.SIGHUP)
+		return kit.ExitSignal + int(syscall.SIGHUP)
 	case errors.As(err, &usage):
-		return exitUsage
+		return kit.ExitUsage
 	case isAccess:
 		return access
 	case errors.Is(err, host.ErrConsent), errors.Is(err, client.ErrInputRefused):
-		return exitConsent
+		return kit.ExitConsent
 	case errors.As(err, &status) && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden):
-		return exitConsent
-	case errors.As(err, &status), errors.As(err, &unreachable), errors.As(err, new(*unreachableError)), errors.As(err, new(*provider.Error)),
+		return kit.ExitConsent
+	case errors.As(err, &status), errors.As(err, &unreachable), errors.As(err, new(*kit.UnreachableError)), errors.As(err, new(*provider.Error)),
 		errors.Is(err, transport.ErrClosed),
 		errors.Is(err, transport.ErrInterrupted), errors.Is(err, transport.ErrStalled):
-		return exitUnreachable
+		return kit.ExitUnreachable
 	case errors.As(err, &answered), isAny(err, serverFaults):
-		return exitTool
+		return kit.ExitTool
 	case isContract(err):
-		return exitContract
+		return kit.ExitContract
 	}
-	return exitInternal
+	return kit.ExitInternal
 }
 
 // serverFaults are what a server can do wrong that can be reached.

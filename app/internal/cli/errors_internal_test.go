@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/tui"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
@@ -46,18 +47,18 @@ func TestErrorsOfServers(t *testing.T) {
 // What a server did wrong is not called an error of this program.
 func TestExitCodes(t *testing.T) {
 	for err, want := range map[error]int{
-		errors.New("bug"):           exitInternal,
-		client.ErrMalformed:         exitTool,
-		client.ErrResultType:        exitTool,
-		client.ErrPages:             exitTool,
-		client.ErrOutput:            exitTool,
-		client.ErrTooManyRounds:     exitTool,
-		client.ErrInputRefused:      exitConsent,
-		errInterrupted:              exitInterrupted,
-		tui.ErrTerminal:             exitSignal + 1, // as SIGHUP, which comes with it
-		usagef("wrong"):             exitUsage,
-		&silentError{exitConsent}:   exitConsent,
-		&host.ServerError{Err: nil}: exitUnreachable,
+		errors.New("bug"):                       kit.ExitInternal,
+		client.ErrMalformed:                     kit.ExitTool,
+		client.ErrResultType:                    kit.ExitTool,
+		client.ErrPages:                         kit.ExitTool,
+		client.ErrOutput:                        kit.ExitTool,
+		client.ErrTooManyRounds:                 kit.ExitTool,
+		client.ErrInputRefused:                  kit.ExitConsent,
+		kit.ErrInterrupted:                      kit.ExitInterrupted,
+		tui.ErrTerminal:                         kit.ExitSignal + 1, // as SIGHUP, which comes with it
+		kit.Usagef("wrong"):                     kit.ExitUsage,
+		&kit.SilentError{Code: kit.ExitConsent}: kit.ExitConsent,
+		&host.ServerError{Err: nil}:             kit.ExitUnreachable,
 	} {
 		if got := exitCode(fmt.Errorf("doing something: %w", err)); got != want {
 			t.Errorf("%v: exit code %d, want %d", err, got, want)
@@ -82,7 +83,7 @@ func TestRunErrors(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{&host.BudgetError{What: "steps", Limit: "3 steps"}, errors.New("the model is overloaded")} {
 		wrapped := fmt.Errorf("run: %w", err)
-		if code := exitCode(wrapped); code != exitInternal || !strings.Contains(explain(wrapped), err.Error()) {
+		if code := exitCode(wrapped); code != kit.ExitInternal || !strings.Contains(explain(wrapped), err.Error()) {
 			t.Errorf("%v: exit code %d, %q", err, code, explain(wrapped))
 		}
 	}
@@ -101,7 +102,7 @@ func TestFlagErrors(t *testing.T) {
 		{[]string{"auth", "serve", "--allow-device=x"}, `--allow-device "x": write true or false; see 'parley auth serve --help'`},
 		{[]string{"auth", "serve", "--alow-device"}, `unknown flag: --alow-device; see 'parley auth serve --help'`},
 	} {
-		root := newRoot(&Streams{Out: new(bytes.Buffer), Err: new(bytes.Buffer)})
+		root := newRoot(&kit.Streams{Out: new(bytes.Buffer), Err: new(bytes.Buffer)})
 		root.SetArgs(c.args)
 		root.SilenceErrors, root.SilenceUsage = true, true
 		if err := root.ExecuteContext(t.Context()); err == nil || !strings.HasPrefix(err.Error(), c.want) {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/inspect/doctor"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/transport/stdio"
 )
@@ -60,9 +61,9 @@ func (p *program) examine(ctx context.Context, t target, f *doctorFlags) error {
 	least := doctor.Severity(f.failOn)
 	switch {
 	case least != doctor.Error && least != doctor.Warning && least != doctor.Note:
-		return usagef("--fail-on %q: write error, warning or note", shorten(host.EscapeLine(f.failOn), maxModelName))
+		return kit.Usagef("--fail-on %q: write error, warning or note", shorten(host.EscapeLine(f.failOn), maxModelName))
 	case f.timeout <= 0:
-		return usagef("--timeout %v: write a time above 0, such as 10s", f.timeout)
+		return kit.Usagef("--timeout %v: write a time above 0, such as 10s", f.timeout)
 	}
 	defer p.endSignIns()
 	watch := &doctor.Watch{}
@@ -79,7 +80,7 @@ func (p *program) examine(ctx context.Context, t target, f *doctorFlags) error {
 		versions = knownVersions()
 	}
 	report, err := doctor.Examine(ctx, doctor.Target{Name: s.Name, Dialer: s.Dialer, Watch: watch, Versions: versions}, &doctor.Options{
-		Timeout: f.timeout, ConnectTimeout: max(f.timeout, s.ConnectTimeout), Logger: p.logger(),
+		Timeout: f.timeout, ConnectTimeout: max(f.timeout, s.ConnectTimeout), Logger: p.Logger(),
 	})
 	if report == nil {
 		return err
@@ -95,7 +96,7 @@ func (p *program) examine(ctx context.Context, t target, f *doctorFlags) error {
 		return p.unreached(ctx, s, err)
 	}
 	if err == nil && report.Fails(least) {
-		err = &silentError{exitContract}
+		err = &kit.SilentError{Code: kit.ExitContract}
 	}
 	return err
 }
@@ -105,7 +106,7 @@ func (p *program) writeReport(r *doctor.Report, f *doctorFlags) error {
 	for _, file := range []struct {
 		path string
 		text func(*doctor.Report) ([]byte, error)
-	}{{f.junit, doctor.JUnit}, {f.sarif, func(r *doctor.Report) ([]byte, error) { return doctor.SARIF(r, version()) }}} {
+	}{{f.junit, doctor.JUnit}, {f.sarif, func(r *doctor.Report) ([]byte, error) { return doctor.SARIF(r, kit.Version()) }}} {
 		if file.path == "" {
 			continue
 		}
@@ -117,15 +118,15 @@ func (p *program) writeReport(r *doctor.Report, f *doctorFlags) error {
 			return fmt.Errorf("writing the report: %w", err)
 		}
 	}
-	if p.json {
-		return p.printJSON(struct {
+	if p.JSON {
+		return p.PrintJSON(struct {
 			*doctor.Report
 			Errors   int `json:"errors"`
 			Warnings int `json:"warnings"`
 			Notes    int `json:"notes"`
 		}{r, r.Count(doctor.Error), r.Count(doctor.Warning), r.Count(doctor.Note)})
 	}
-	return p.print(describeReport(r))
+	return p.Print(describeReport(r))
 }
 
 // maxFinding bounds a place, reason or name of a report as text, in bytes: it is as long as the server likes.

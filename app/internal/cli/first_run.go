@@ -61,7 +61,7 @@ var errLeft = errors.New("the person left")
 
 // discover finds what this machine has.
 func (p *program) discover(ctx context.Context, cfg *config.Config) *discover.Found {
-	return discover.Find(ctx, &discover.Options{Config: cfg, Ports: p.streams.ModelPorts, Wait: p.streams.ModelWait})
+	return discover.Find(ctx, &discover.Options{Config: cfg, Ports: p.Streams.ModelPorts, Wait: p.Streams.ModelWait})
 }
 
 // firstRun says what was found, and asks how to begin if there is a choice. It returns the
@@ -74,7 +74,7 @@ func (p *program) firstRun(ctx context.Context, cfg *config.Config) (first []str
 	p.paragraph(serversLine(found))
 	p.paragraph(modelsLine(found))
 	p.paragraph(nextLine(found))
-	if !p.streams.ErrTerminal || !choices(found) {
+	if !p.Streams.ErrTerminal || !choices(found) {
 		p.welcome = strings.Join([]string{serversLine(found), modelsLine(found), nextLine(found), tryLine}, "\n") // the screen hides what was said before it
 		p.serverFlags = []string{bundled}
 		return nil, nil
@@ -82,7 +82,7 @@ func (p *program) firstRun(ctx context.Context, cfg *config.Config) (first []str
 	for {
 		line, err := p.askLine(ctx, "Your choice, or a message: ")
 		if errors.Is(err, io.EOF) {
-			p.note("")
+			p.Note("")
 			return nil, errLeft
 		}
 		if err != nil {
@@ -190,15 +190,15 @@ const tryLine = "Try: add 2 and 3"
 // a word.
 func (p *program) paragraph(text string) {
 	width := 80
-	if p.streams.Width != nil {
-		if w := p.streams.Width(); w > 0 {
+	if p.Streams.Width != nil {
+		if w := p.Streams.Width(); w > 0 {
 			width = max(w, 20)
 		}
 	}
 	line := ""
 	for word := range strings.FieldsSeq(text) {
 		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			p.note("%s", line)
+			p.Note("%s", line)
 			line = ""
 		}
 		if line != "" {
@@ -206,7 +206,7 @@ func (p *program) paragraph(text string) {
 		}
 		line += word
 	}
-	p.note("%s", line)
+	p.Note("%s", line)
 }
 
 // enumerate joins names with commas and "and".

@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/cli"
 	"github.com/parley-mcp/parley/app/internal/discover"
+	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
 // testPorts are the ports that a test asks for models, as KIND=ADDRESS with commas between
@@ -105,7 +106,7 @@ func typedWithin(t *testing.T, wait time.Duration, input string, ports []discove
 	if ports == nil {
 		ports = []discover.Port{}
 	}
-	code = cli.Main(t.Context(), args, &cli.Streams{
+	code = cli.Main(t.Context(), args, &kit.Streams{
 		In: strings.NewReader(input), Out: &b, Err: &b, InTerminal: true, OutTerminal: true, ErrTerminal: true, ModelPorts: ports, ModelWait: wait,
 	})
 	return code, b.String()
@@ -296,7 +297,7 @@ func TestInitFlags(t *testing.T) {
 		{[]string{"more"}, "too few or too many arguments"},
 	} {
 		var b bytes.Buffer
-		code := cli.Main(t.Context(), append([]string{"init"}, test.args...), &cli.Streams{
+		code := cli.Main(t.Context(), append([]string{"init"}, test.args...), &kit.Streams{
 			In: strings.NewReader(""), Out: &b, Err: &b, ModelPorts: []discover.Port{},
 		})
 		if code != 1 || !strings.Contains(b.String(), test.want) || strings.Contains(b.String(), "12345") {
@@ -351,7 +352,7 @@ func TestFirstRunOnScreen(t *testing.T) {
 		out.wait("Done: 2 turns", ended)
 		_, _ = io.WriteString(typed, "/quit\r")
 	}()
-	code := cli.Main(t.Context(), nil, &cli.Streams{
+	code := cli.Main(t.Context(), nil, &kit.Streams{
 		In: in, Out: out, Err: new(output), InTerminal: true, OutTerminal: true, ErrTerminal: true, Screen: true, ModelPorts: testPorts(),
 	})
 	if code != 0 {

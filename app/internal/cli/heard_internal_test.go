@@ -53,7 +53,7 @@ func TestMemoryWaits(t *testing.T) {
 			t.Errorf("%q after %v", got, time.Since(start))
 		}
 		start = time.Now()
-		p.verbose = true
+		p.Verbose = true
 		for _, text := range []string{"x (ref ABCDEF)", "no reference"} {
 			if got := p.logged(text); got != "" || time.Since(start) != 0 {
 				t.Errorf("%q: %q after %v", text, got, time.Since(start))

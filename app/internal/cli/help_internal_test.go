@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
 // The help of every command fits a terminal of 90 columns, but for tables.
@@ -26,7 +28,7 @@ func TestHelpIsNarrow(t *testing.T) {
 			walk(c)
 		}
 	}
-	root := newRoot(&Streams{Out: new(bytes.Buffer), Err: new(bytes.Buffer)})
+	root := newRoot(&kit.Streams{Out: new(bytes.Buffer), Err: new(bytes.Buffer)})
 	walk(root)
 	if len(root.Commands()) == 0 {
 		t.Error("no commands")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -138,7 +139,7 @@ func TestHostileRun(t *testing.T) {
 			t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 			shown := new(output)
 			cli.Main(t.Context(), []string{"run", "--allow", "*", "--logs", "debug", "--server", "bad=villain " + version + " nasty", tool},
-				&cli.Streams{In: strings.NewReader(""), Out: shown, Err: shown, OutTerminal: true})
+				&kit.Streams{In: strings.NewReader(""), Out: shown, Err: shown, OutTerminal: true})
 			if !strings.Contains(shown.String(), want) {
 				t.Errorf("%s in %s: no %q in\n%s", tool, version, want, shown)
 			}
@@ -171,7 +172,7 @@ func TestHostileJSON(t *testing.T) {
 	} {
 		t.Run(args[0], func(t *testing.T) {
 			shown := new(output)
-			cli.Main(t.Context(), args, &cli.Streams{In: strings.NewReader(""), Out: shown, Err: new(output), OutTerminal: true})
+			cli.Main(t.Context(), args, &kit.Streams{In: strings.NewReader(""), Out: shown, Err: new(output), OutTerminal: true})
 			text := shown.String()
 			if text != host.Escape(text) {
 				t.Errorf("%q: not safe to show:\n%q", args, text)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/discover"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth"
 )
@@ -44,14 +45,14 @@ as it is, which is the offline model and the servers of all clients at first.`,
   parley init --model openai:gpt-5 --yes
   parley init --model offline --import cursor --import vscode --yes
   parley init --model openai:llama3.2 --base-url http://127.0.0.1:11434/v1 --import none`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			done, err := p.setUp(cmd.Context(), &flags)
 			switch {
 			case err != nil:
 				return err
 			case !done:
-				return &silentError{exitConsent}
+				return &kit.SilentError{Code: kit.ExitConsent}
 			}
 			p.paragraph("Next: 'parley' opens a conversation, 'parley config list' lists the servers, and 'parley config doctor --connect' tries them.")
 			return nil
@@ -85,9 +86,9 @@ func (p *program) setUp(ctx context.Context, flags *initFlags) (done bool, err e
 	if err != nil {
 		return false, err
 	}
-	s := &setup{p: p, flags: flags, own: cfg.Own, found: p.discover(ctx, cfg), ask: p.streams.InTerminal && !flags.yes}
+	s := &setup{p: p, flags: flags, own: cfg.Own, found: p.discover(ctx, cfg), ask: p.Streams.InTerminal && !flags.yes}
 	if !s.ask && !flags.yes && flags.model == "" && len(flags.imports) == 0 {
-		return false, usagef("nobody can be asked here: give --model or --import, and --yes to write the file")
+		return false, kit.Usagef("nobody can be asked here: give --model or --import, and --yes to write the file")
 	}
 	choice, err := s.choose(ctx)
 	if err != nil {
@@ -95,10 +96,10 @@ func (p *program) setUp(ctx context.Context, flags *initFlags) (done bool, err e
 	}
 	draft, err := config.NewDraft(cfg.Own.Path, choice)
 	if err != nil {
-		return false, usagef("%w", err)
+		return false, kit.Usagef("%w", err)
 	}
 	if !draft.Changes() {
-		p.note("%s says so already: nothing is changed.", draft.Path)
+		p.Note("%s says so already: nothing is changed.", draft.Path)
 		s.after(choice)
 		return true, nil
 	}
@@ -139,28 +140,28 @@ func (s *setup) write(ctx context.Context, c *config.Choice, d *config.Draft) (d
 	if s.flags.yes {
 		would = "Your file " + d.Path + ":"
 	}
-	s.p.note("%s", would)
-	if err := s.p.println(host.Escape(d.Shown())); err != nil {
+	s.p.Note("%s", would)
+	if err := s.p.Println(host.Escape(d.Shown())); err != nil {
 		return false, err
 	}
 	switch {
 	case s.flags.yes:
 	case !s.ask:
-		return false, usagef("give --yes if this is what you want; nothing was written")
+		return false, kit.Usagef("give --yes if this is what you want; nothing was written")
 	default:
 		agreed, err := s.p.askYes(ctx, "Write it? [y]es, [n]o: ")
 		if err != nil {
 			return false, fmt.Errorf("nothing was written: %w", err)
 		}
 		if !agreed {
-			s.p.note("Nothing was written.")
+			s.p.Note("Nothing was written.")
 			return false, nil
 		}
 	}
 	if err := d.Write(); err != nil {
 		return false, err
 	}
-	s.p.note("Written.")
+	s.p.Note("Written.")
 	s.after(c)
 	return true, nil
 }
@@ -183,20 +184,20 @@ func (s *setup) after(c *config.Choice) {
 // flagModel takes --model and --base-url.
 func (s *setup) flagModel(c *config.Choice) error {
 	if s.flags.baseURL != "" && s.flags.model == "" {
-		return usagef("--base-url goes with --model")
+		return kit.Usagef("--base-url goes with --model")
 	}
 	if s.flags.model == "" {
 		return nil
 	}
 	if err := checkModel(s.flags.model); err != nil {
-		return usagef("--model: %w", err)
+		return kit.Usagef("--model: %w", err)
 	}
 	if s.flags.baseURL != "" {
 		if err := checkBaseURL(s.flags.baseURL); err != nil {
-			return usagef("--base-url: %w", err)
+			return kit.Usagef("--base-url: %w", err)
 		}
 		if s.flags.model == offlineModel {
-			return usagef("--base-url: the offline model has no address")
+			return kit.Usagef("--base-url: the offline model has no address")
 		}
 	}
 	s.setModel(c, s.flags.model, s.flags.baseURL)
@@ -226,7 +227,7 @@ func (s *setup) setModel(c *config.Choice, model, baseURL string) {
 	for _, l := range s.found.Local {
 		if slices.Contains(l.Models, name) {
 			c.BaseURL, c.NoKey = l.BaseURL, true
-			s.p.note("%s is the model of that name that %s has at %s.", model, l.Kind, l.Address)
+			s.p.Note("%s is the model of that name that %s has at %s.", model, l.Kind, l.Address)
 			return
 		}
 	}
@@ -274,7 +275,7 @@ func (s *setup) flagImports(c *config.Choice) error {
 	for _, name := range s.flags.imports {
 		if name == "all" || name == "none" {
 			if len(s.flags.imports) > 1 {
-				return usagef("--import %s: give it alone", name)
+				return kit.Usagef("--import %s: give it alone", name)
 			}
 			continue
 		}
@@ -293,14 +294,14 @@ func (s *setup) noClient(name string) error {
 		known = append(known, string(c))
 	}
 	if !slices.Contains(known, name) {
-		return usagef("--import: there is no client %q; the clients are %s", name, enumerate(known))
+		return kit.Usagef("--import: there is no client %q; the clients are %s", name, enumerate(known))
 	}
 	var found []string
 	for i := range s.found.Clients {
 		found = append(found, string(s.found.Clients[i].ID))
 	}
 	if len(found) == 0 {
-		return usagef("--import: %s has no servers on this machine, nor has another client", name)
+		return kit.Usagef("--import: %s has no servers on this machine, nor has another client", name)
 	}
-	return usagef("--import: %s has no servers on this machine; these have: %s", name, enumerate(found))
+	return kit.Usagef("--import: %s has no servers on this machine; these have: %s", name, enumerate(found))
 }

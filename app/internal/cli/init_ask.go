@@ -11,18 +11,19 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/discover"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 )
 
 // errNoInput ends questions that nobody answers any more.
-var errNoInput = &usageError{errors.New("the input has ended: nothing was written")}
+var errNoInput = kit.Usagef("the input has ended: nothing was written")
 
 // askUntil asks until an answer is taken.
 func (s *setup) askUntil(ctx context.Context, question string, take func(answer string) error) error {
 	for {
 		line, err := s.p.askLine(ctx, question)
 		if errors.Is(err, io.EOF) {
-			s.p.note("")
+			s.p.Note("")
 			return errNoInput
 		}
 		if err != nil {
@@ -31,7 +32,7 @@ func (s *setup) askUntil(ctx context.Context, question string, take func(answer 
 		if err = take(strings.TrimSpace(line)); err == nil {
 			return nil
 		}
-		s.p.note("%s", host.EscapeLine(err.Error()))
+		s.p.Note("%s", host.EscapeLine(err.Error()))
 	}
 }
 
@@ -42,16 +43,16 @@ const maxListed = 60
 func (s *setup) askServers(ctx context.Context, c *config.Choice) error {
 	list := s.found.Servers()
 	if len(list) == 0 {
-		s.p.note("No other MCP client on this machine has servers. 'parley config add' adds one.")
+		s.p.Note("No other MCP client on this machine has servers. 'parley config add' adds one.")
 		return nil
 	}
-	s.p.note("The servers of other MCP clients. Their files are read, and never changed:")
+	s.p.Note("The servers of other MCP clients. Their files are read, and never changed:")
 	for i, srv := range list {
 		if i == maxListed {
-			s.p.note("  and %d more; 'parley config list' lists all", len(list)-maxListed)
+			s.p.Note("  and %d more; 'parley config list' lists all", len(list)-maxListed)
 			break
 		}
-		s.p.note("%4d: %s, of %s: %s", i+1, host.EscapeLine(srv.Name), discover.ClientName(srv.Source.Client),
+		s.p.Note("%4d: %s, of %s: %s", i+1, host.EscapeLine(srv.Name), discover.ClientName(srv.Source.Client),
 			shorten(host.EscapeLine(shorten(srv.Address(), maxAddress)), maxAddress))
 	}
 	question := `Which ones? Enter for all, "none", or numbers such as "1 3": `
@@ -135,16 +136,16 @@ type modelChoice struct{ model, baseURL, about string }
 // askModel asks which model is used.
 func (s *setup) askModel(ctx context.Context, c *config.Choice) error {
 	list := s.models()
-	s.p.note("The models:")
+	s.p.Note("The models:")
 	for i, m := range list {
-		s.p.note("%4d: %s, %s", i+1, m.model, m.about)
+		s.p.Note("%4d: %s, %s", i+1, m.model, m.about)
 	}
 	for _, k := range s.found.Keys {
-		s.p.note("      %s is set: write %s:NAME for a model of %s", k.Variable, k.Provider, k.Name)
+		s.p.Note("      %s is set: write %s:NAME for a model of %s", k.Variable, k.Provider, k.Name)
 	}
 	for i := range s.found.Local {
 		if l := &s.found.Local[i]; len(l.Models) == 0 {
-			s.p.note("      %s", localText(l))
+			s.p.Note("      %s", localText(l))
 		}
 	}
 	keep := fmt.Sprintf("Enter for %s", offlineModel)

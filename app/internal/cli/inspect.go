@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/inspect"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -56,7 +57,7 @@ whole, 9 one without digests (--verify), 70 an error of this program.`,
 	}
 	flags.add(cmd.Flags())
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return p.tellInspected(flags, flagError(cmd, err))
+		return p.tellInspected(flags, kit.FlagError(cmd, err))
 	})
 	return cmd
 }
@@ -82,7 +83,7 @@ func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []strin
 	}
 	method, ok := inspect.Lookup(flags.method)
 	if !ok {
-		return usagef("there is no method %q; 'parley inspect' lists the methods", flags.method)
+		return kit.Usagef("there is no method %q; 'parley inspect' lists the methods", flags.method)
 	}
 	loading, err := flags.load.options(cmd.Flags(), method.Name)
 	if err != nil {
@@ -131,20 +132,20 @@ func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []strin
 // place adds the server that a flag says.
 func (f *inspectFlags) place(t *target) error {
 	if f.catalog != "" && f.config != "" {
-		return usagef("give --config or --catalog, not both")
+		return kit.Usagef("give --config or --catalog, not both")
 	}
 	f.config = cmp.Or(f.config, f.catalog)
 	if f.config != "" && (len(t.words) > 0 || f.serverURL != "" || f.transport != "") {
-		return usagef("the server is in the file of --config: --server says its name; leave out the command, the URL and --transport")
+		return kit.Usagef("the server is in the file of --config: --server says its name; leave out the command, the URL and --transport")
 	}
 	if f.serverURL == "" {
 		return nil
 	}
 	if len(t.words) > 0 {
-		return usagef("name the server once: with --server-url, or as the last argument")
+		return kit.Usagef("name the server once: with --server-url, or as the last argument")
 	}
-	if !isURL(f.serverURL) {
-		return usagef("--server-url: that is no URL; write it like https://example.com/mcp")
+	if !kit.IsURL(f.serverURL) {
+		return kit.Usagef("--server-url: that is no URL; write it like https://example.com/mcp")
 	}
 	t.words = []string{f.serverURL}
 	return nil
@@ -160,40 +161,40 @@ func (p *program) inspected(ctx context.Context, flags *inspectFlags, server tar
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(p.headers) > 0 && (server.command || len(server.words) == 1 && !isURL(server.words[0])) {
-		return nil, nil, usagef("--header goes with a server at a URL")
+	if len(p.headers) > 0 && (server.command || len(server.words) == 1 && !kit.IsURL(server.words[0])) {
+		return nil, nil, kit.Usagef("--header goes with a server at a URL")
 	}
 	p.transport = flags.transport
 	s, inFile, err := p.inspectedServer(ctx, flags, server)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := flags.adjust(&s, p.streams.mask()); err != nil {
+	if err := flags.adjust(&s, p.Streams.Masker()); err != nil {
 		return nil, nil, err
 	}
 	if len(s.Versions) > 0 {
 		modern, legacy = among(modern, s.Versions), among(legacy, s.Versions)
 		if len(modern)+len(legacy) == 0 {
-			return nil, nil, usagef("--protocol-era %s: the server is limited to %s", flags.era, strings.Join(s.Versions, ", "))
+			return nil, nil, kit.Usagef("--protocol-era %s: the server is limited to %s", flags.era, strings.Join(s.Versions, ", "))
 		}
 	}
 	return &inspect.Target{
 		Name: s.Name, Origin: s.Origin,
 		Dialer: s.Dialer,
-		Info:   mcp.Implementation{Name: "parley", Version: version()},
+		Info:   mcp.Implementation{Name: "parley", Version: kit.Version()},
 		Legacy: legacy, Modern: modern,
 		ConnectTimeout: flags.connectLimit(&s), Timeout: flags.timeout,
 		Roots: append(roots, inFile...), Apps: flags.advertiseApps,
 		Allow:  func(method string, params mcp.RawValue) error { return p.methodDenial(s.Name, method, params) },
 		Meta:   inspect.Meta(flags.metaPairs),
-		Logger: p.logger(),
+		Logger: p.Logger(),
 	}, &s, nil
 }
 
 // printMethods lists what can be asked.
 func (p *program) printMethods() error {
 	list := inspect.Methods()
-	if p.json {
+	if p.JSON {
 		type row struct {
 			Method string   `json:"method"`
 			Flags  []string `json:"flags"`
@@ -203,7 +204,7 @@ func (p *program) printMethods() error {
 		for _, m := range list {
 			rows = append(rows, row{m.Name, append([]string{}, m.Flags...), m.About})
 		}
-		return p.printJSON(struct {
+		return p.PrintJSON(struct {
 			Methods []row `json:"methods"`
 		}{rows})
 	}
@@ -211,18 +212,18 @@ func (p *program) printMethods() error {
 	for _, m := range list {
 		b.WriteString(strings.Join(append([]string{m.Name}, m.Flags...), " ") + "\n    " + m.About + "\n")
 	}
-	return p.print(b.String())
+	return p.Print(b.String())
 }
 
 // tellInspected tells of a failure as the command inspect does, and keeps its exit code.
 func (p *program) tellInspected(flags *inspectFlags, err error) error {
-	if err == nil || errors.Is(err, errInterrupted) || errors.As(err, new(*silentError)) {
+	if err == nil || errors.Is(err, kit.ErrInterrupted) || errors.As(err, new(*kit.SilentError)) {
 		return err
 	}
 	e := inspect.Classify(err)
-	if p.streams.ErrTerminal && !p.json && flags.format == "" {
-		p.note("parley: %s", explain(p.withLog(err)))
-		return &silentError{e.Exit}
+	if p.Streams.ErrTerminal && !p.JSON && flags.format == "" {
+		p.Note("parley: %s", explain(p.withLog(err)))
+		return &kit.SilentError{Code: e.Exit}
 	}
 	told := *e
 	told.Message = setOption.ReplaceAllString(told.Message, "")
@@ -236,9 +237,9 @@ func (p *program) tellInspected(flags *inspectFlags, err error) error {
 		return err
 	}
 	text := string(p.maskedJSON(raw))
-	if p.streams.ErrTerminal {
-		text = escapeJSON(text)
+	if p.Streams.ErrTerminal {
+		text = kit.EscapeJSON(text)
 	}
-	p.note("%s", text)
-	return &silentError{e.Exit}
+	p.Note("%s", text)
+	return &kit.SilentError{Code: e.Exit}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/internal/inspect"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -32,11 +33,11 @@ func (f *inspectAuth) add(set *pflag.FlagSet) {
 func (f *inspectAuth) check(set *pflag.FlagSet) error {
 	switch {
 	case f.relogin && (f.stored || f.only || f.list || f.handoff || set.Changed("wait-for-auth")):
-		return usagef("--relogin goes with none of the other flags about what is stored but --no-revoke")
+		return kit.Usagef("--relogin goes with none of the other flags about what is stored but --no-revoke")
 	case f.keep && !f.relogin:
-		return usagef("--no-revoke goes with --relogin")
+		return kit.Usagef("--no-revoke goes with --relogin")
 	case set.Changed("wait-for-auth") && !(f.wait > 0 && f.wait < 1e6):
-		return usagef("--wait-for-auth: write a number of seconds")
+		return kit.Usagef("--wait-for-auth: write a number of seconds")
 	}
 	return nil
 }
@@ -52,7 +53,7 @@ func (f *inspectAuth) alone(ctx context.Context, p *program, server target) (don
 			return true, err
 		}
 		address := origin(u)
-		return true, internally(p.printJSON(struct {
+		return true, internally(p.PrintJSON(struct {
 			ServerURL string `json:"serverUrl"`
 			SignIn    string `json:"signInCmd"`
 			Elsewhere string `json:"signInElsewhereCmd"`
@@ -67,12 +68,12 @@ func (f *inspectAuth) alone(ctx context.Context, p *program, server target) (don
 
 // urlOf is the URL of the server, for flags that need one.
 func urlOf(server target, flag string) (*url.URL, error) {
-	if server.command || len(server.words) != 1 || !isURL(server.words[0]) {
-		return nil, usagef("%s goes with the URL of a server", flag)
+	if server.command || len(server.words) != 1 || !kit.IsURL(server.words[0]) {
+		return nil, kit.Usagef("%s goes with the URL of a server", flag)
 	}
 	u, err := url.Parse(server.words[0])
 	if err != nil {
-		return nil, usagef("%w", noURL(server.words[0], err))
+		return nil, kit.Usagef("%w", noURL(server.words[0], err))
 	}
 	return u, nil
 }
@@ -93,7 +94,7 @@ func (p *program) listStoredAuth(ctx context.Context) error {
 			urls = append(urls, list[i].Resource)
 		}
 	}
-	return internally(p.printJSON(struct {
+	return internally(p.PrintJSON(struct {
 		Store string   `json:"store"`
 		URLs  []string `json:"storedServerUrls"`
 	}{s.kind, urls}))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -31,8 +32,8 @@ func (p *program) inspectedServer(ctx context.Context, flags *inspectFlags, t ta
 		if err != nil {
 			return err
 		}
-		if entry, err = p.expanded(ctx, entry, p.streams.InTerminal, db); err != nil {
-			return usagef("--config %s: %w", flags.config, err)
+		if entry, err = p.expanded(ctx, entry, p.Streams.InTerminal, db); err != nil {
+			return kit.Usagef("--config %s: %w", flags.config, err)
 		}
 		if entry.Headers, err = p.overHeaders(entry); err != nil {
 			return err
@@ -41,7 +42,7 @@ func (p *program) inspectedServer(ctx context.Context, flags *inspectFlags, t ta
 			roots = append(roots, mcp.Root{URI: r.URI, Name: r.Name})
 		}
 		if err := checkRoots(roots); err != nil {
-			return usagef("--config: server %q: roots: %w", entry.Name, err)
+			return kit.Usagef("--config: server %q: roots: %w", entry.Name, err)
 		}
 		s, err = p.startable(ctx, entry)
 		if p.protocol != "" {
@@ -61,17 +62,17 @@ func entryInFile(cfg *config.Config, file string, named []string) (*config.Serve
 	all := shorten(host.EscapeLine(strings.Join(names, ", ")), maxMessage)
 	switch {
 	case len(names) == 0:
-		return nil, usagef("--config %s: there is no server in the file", file)
+		return nil, kit.Usagef("--config %s: there is no server in the file", file)
 	case len(named) > 1:
-		return nil, usagef("one server is inspected; give --server once")
+		return nil, kit.Usagef("one server is inspected; give --server once")
 	case len(named) == 0 && len(names) > 1:
-		return nil, usagef("--config %s has %d servers; name one with --server: %s", file, len(names), all)
+		return nil, kit.Usagef("--config %s has %d servers; name one with --server: %s", file, len(names), all)
 	case len(named) == 0:
 		return cfg.Servers[0], nil
 	}
 	entry := cfg.Server(named[0])
 	if entry == nil {
-		return nil, usagef("--config %s has no server %q; it has: %s", file, named[0], all)
+		return nil, kit.Usagef("--config %s has no server %q; it has: %s", file, named[0], all)
 	}
 	return entry, nil
 }
@@ -82,7 +83,7 @@ func (p *program) overHeaders(entry *config.Server) ([]config.Header, error) {
 		return entry.Headers, nil
 	}
 	if entry.URL == "" {
-		return nil, usagef("--header goes with a server at a URL")
+		return nil, kit.Usagef("--header goes with a server at a URL")
 	}
 	u, err := url.Parse(entry.URL)
 	if err != nil {
@@ -90,7 +91,7 @@ func (p *program) overHeaders(entry *config.Server) ([]config.Header, error) {
 	}
 	header, err := p.header(u)
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, kit.Usagef("%w", err)
 	}
 	given, err := header(context.Background())
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/internal/inspect"
-	"github.com/parley-mcp/parley/app/internal/inspect/mask"
+	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -101,7 +102,7 @@ func choice(flag, value string, of ...string) error {
 	if value == "" || slices.Contains(of, value) {
 		return nil
 	}
-	return usagef("--%s %q: write one of %s", flag, value, strings.Join(of, ", "))
+	return kit.Usagef("--%s %q: write one of %s", flag, value, strings.Join(of, ", "))
 }
 
 // versions are the revisions of the flags, newest first.
@@ -109,7 +110,7 @@ func (f *inspectFlags) versions(pinned string) (modern, legacy []string, err err
 	all := knownVersions()
 	if pinned != "" {
 		if !slices.Contains(all, pinned) {
-			return nil, nil, usagef("--protocol %q: the versions are %s", pinned, strings.Join(all, ", "))
+			return nil, nil, kit.Usagef("--protocol %q: the versions are %s", pinned, strings.Join(all, ", "))
 		}
 		all = []string{pinned}
 	}
@@ -122,7 +123,7 @@ func (f *inspectFlags) versions(pinned string) (modern, legacy []string, err err
 		}
 	}
 	if len(modern)+len(legacy) == 0 {
-		return nil, nil, usagef("--protocol %s is no revision of --protocol-era %s", pinned, f.era)
+		return nil, nil, kit.Usagef("--protocol %s is no revision of --protocol-era %s", pinned, f.era)
 	}
 	return modern, legacy, nil
 }
@@ -137,19 +138,19 @@ func (f *inspectFlags) adjust(s *host.Server, m *mask.Masker) error {
 	command, ok := s.Dialer.(*stdio.CommandDialer)
 	switch {
 	case !ok && len(f.env) > 0:
-		return usagef("-e goes with the command of a server")
+		return kit.Usagef("-e goes with the command of a server")
 	case !ok && f.cwd != "":
-		return usagef("--cwd goes with the command of a server")
+		return kit.Usagef("--cwd goes with the command of a server")
 	case !ok && f.transport == "stdio":
-		return usagef("--transport stdio goes with the command of a server")
+		return kit.Usagef("--transport stdio goes with the command of a server")
 	case ok && f.transport != "" && f.transport != "stdio":
-		return usagef("--transport %s goes with a URL", f.transport)
+		return kit.Usagef("--transport %s goes with a URL", f.transport)
 	case !ok:
 		return nil
 	}
 	for _, pair := range f.env {
 		if name, _, found := strings.Cut(pair, "="); !found || name == "" {
-			return usagef("-e: write NAME=VALUE") // the text may be a secret
+			return kit.Usagef("-e: write NAME=VALUE") // the text may be a secret
 		}
 	}
 	command.ExtraEnv = append(command.ExtraEnv, f.env...)
@@ -200,39 +201,39 @@ func (f *inspectFlags) check(set *pflag.FlagSet, method string) error {
 		}
 	}
 	if _, ok := parseLimit(f.connectTimeout); !ok {
-		return usagef("--connect-timeout %q: write milliseconds, or a time such as 5s", f.connectTimeout)
+		return kit.Usagef("--connect-timeout %q: write milliseconds, or a time such as 5s", f.connectTimeout)
 	}
 	switch {
 	case f.level != "" && !mcp.LogLevel(f.level).Valid():
-		return usagef("--log-level %q: the levels are debug, info, notice, warning, error, critical, alert, emergency", f.level)
+		return kit.Usagef("--log-level %q: the levels are debug, info, notice, warning, error, critical, alert, emergency", f.level)
 	case f.strict && method != mcp.MethodToolsList:
-		return usagef("--strict goes with --method tools/list")
+		return kit.Usagef("--strict goes with --method tools/list")
 	case f.strict && f.appInfo:
-		return usagef("give --strict or --app-info, not both")
+		return kit.Usagef("give --strict or --app-info, not both")
 	case f.verify && method != "skills/list" && method != "skills/get":
-		return usagef("--verify goes with --method skills/list or skills/get")
+		return kit.Usagef("--verify goes with --method skills/list or skills/get")
 	case f.requireDigests && !f.verify:
-		return usagef("--require-digests goes with --verify")
+		return kit.Usagef("--require-digests goes with --verify")
 	case (set.Changed("skill-catalog-max-skills") || set.Changed("skill-catalog-max-bytes")) && (!f.verify || f.maxSkills < 0 || f.maxSkillBytes < 0):
-		return usagef("--skill-catalog-max-skills and --skill-catalog-max-bytes go with --verify, and are numbers from 1 on")
+		return kit.Usagef("--skill-catalog-max-skills and --skill-catalog-max-bytes go with --verify, and are numbers from 1 on")
 	case f.verify && f.output != "":
-		return usagef("--output is for results; --verify gives reports")
+		return kit.Usagef("--output is for results; --verify gives reports")
 	case f.count < 0:
-		return usagef("--count %d: write a number from 1 on", f.count)
+		return kit.Usagef("--count %d: write a number from 1 on", f.count)
 	case f.timeout < 0:
-		return usagef("--timeout: write a time such as 30s")
+		return kit.Usagef("--timeout: write a time such as 30s")
 	case f.appInfo && method != mcp.MethodToolsCall && method != mcp.MethodToolsList:
-		return usagef("--app-info goes with --method tools/call or tools/list")
+		return kit.Usagef("--app-info goes with --method tools/call or tools/list")
 	case set.Changed("tool-args-json") && len(f.toolArgs) > 0:
-		return usagef("give the arguments with --tool-arg or with --tool-args-json, not both")
+		return kit.Usagef("give the arguments with --tool-arg or with --tool-args-json, not both")
 	case set.Changed("output") && strings.TrimSpace(f.output) == "":
-		return usagef("--output: name a file")
+		return kit.Usagef("--output: name a file")
 	case f.outputFormat != "" && f.output == "":
-		return usagef("--output-format goes with --output")
+		return kit.Usagef("--output-format goes with --output")
 	case f.output != "" && f.appInfo:
-		return usagef("--output is for results; --app-info gives a report")
+		return kit.Usagef("--output is for results; --app-info gives a report")
 	case f.outputFormat == "raw" && method != mcp.MethodToolsCall && method != mcp.MethodResourcesRead:
-		return usagef("--output-format raw goes with tools/call and resources/read")
+		return kit.Usagef("--output-format raw goes with tools/call and resources/read")
 	}
 	return nil
 }
@@ -251,21 +252,21 @@ func (f *inspectFlags) arguments(set *pflag.FlagSet, method string) (*inspect.Ar
 	}
 	if f.responses != "" {
 		if _, err := strictjson.ParseObject([]byte(f.responses)); err != nil {
-			return nil, usagef("--input-responses: that is no JSON object: %w", err)
+			return nil, kit.Usagef("--input-responses: that is no JSON object: %w", err)
 		}
 		a.Responses = mcp.RawValue(f.responses)
 	}
 	if set.Changed("roots-json") {
 		if err := strictjson.Unmarshal([]byte(f.rootsJSON), &a.Roots); err != nil || a.Roots == nil {
-			return nil, usagef(`--roots-json: write a JSON array such as '[{"uri":"file:///home/ada","name":"home"}]'`)
+			return nil, kit.Usagef(`--roots-json: write a JSON array such as '[{"uri":"file:///home/ada","name":"home"}]'`)
 		}
 		if err := checkRoots(a.Roots); err != nil {
-			return nil, usagef("--roots-json: %w", err)
+			return nil, kit.Usagef("--roots-json: %w", err)
 		}
 	}
 	if set.Changed("tool-args-json") {
 		if _, err := strictjson.ParseObject([]byte(f.toolJSON)); err != nil {
-			return nil, usagef("--tool-args-json: that is no JSON object: %w", err)
+			return nil, kit.Usagef("--tool-args-json: that is no JSON object: %w", err)
 		}
 		a.Arguments = mcp.RawValue(f.toolJSON)
 	}
@@ -283,7 +284,7 @@ func (f *inspectFlags) arguments(set *pflag.FlagSet, method string) (*inspect.Ar
 		for _, word := range pairs.words {
 			pair, ok := inspect.ParsePair(word)
 			if !ok {
-				return nil, usagef("--%s %q: write it as NAME=VALUE", pairs.flag, word)
+				return nil, kit.Usagef("--%s %q: write it as NAME=VALUE", pairs.flag, word)
 			}
 			*pairs.to = append(*pairs.to, pair)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/strictjson"
@@ -62,8 +63,8 @@ func (p *program) fillArguments(ctx context.Context, schema mcp.RawValue) (mcp.R
 	for _, a := range formOf(schema) {
 		value, err := p.askArgument(ctx, &a, nil)
 		if errors.Is(err, io.EOF) {
-			p.note("")
-			err = usagef("the input ended before all arguments were there; give them with --tool-arg")
+			p.Note("")
+			err = kit.Usagef("the input ended before all arguments were there; give them with --tool-arg")
 		}
 		if err != nil {
 			return nil, err
@@ -88,10 +89,10 @@ func (p *program) askArgument(ctx context.Context, a *formArgument, leave map[st
 	if a.field != nil {
 		label, hint = a.field.Label, a.field.Hint()
 		if a.field.Help != "" {
-			p.note("%s: %s", label, a.field.Help)
+			p.Note("%s: %s", label, a.field.Help)
 		}
 		for i, o := range a.field.Options {
-			p.note("  %d %s", i+1, o.Title)
+			p.Note("  %d %s", i+1, o.Title)
 		}
 	} else if !a.required {
 		hint += "; Enter to leave it out"
@@ -100,7 +101,7 @@ func (p *program) askArgument(ctx context.Context, a *formArgument, leave map[st
 		label += " (" + hint + ")"
 	}
 	for {
-		p.notePart("%s: ", label)
+		p.NotePart("%s: ", label)
 		line, err := p.keyboard().line(ctx)
 		switch {
 		case err != nil:
@@ -114,7 +115,7 @@ func (p *program) askArgument(ctx context.Context, a *formArgument, leave map[st
 		if err == nil {
 			return value, nil
 		}
-		p.note("  %s", errorText(err))
+		p.Note("  %s", errorText(err))
 	}
 }
 

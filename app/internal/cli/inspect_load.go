@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/inspect"
 	"github.com/parley-mcp/parley/app/internal/inspect/load"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -55,32 +56,32 @@ func (f *inspectLoad) options(set *pflag.FlagSet, method string) (load.Options, 
 	if !f.on {
 		for _, flag := range []string{loadConcurrency, loadDuration, loadRequests, loadRate, yesRemote} {
 			if set.Changed(flag) {
-				return o, usagef("--%s goes with --load", flag)
+				return o, kit.Usagef("--%s goes with --load", flag)
 			}
 		}
 		return o, nil
 	}
 	if method != mcp.MethodToolsCall {
-		return o, usagef("--load goes with --method tools/call")
+		return o, kit.Usagef("--load goes with --method tools/call")
 	}
 	for _, flag := range []string{"app-info", "output", "output-format", "task"} {
 		if set.Changed(flag) {
-			return o, usagef("--%s does not go with --load, which gives a summary", flag)
+			return o, kit.Usagef("--%s does not go with --load, which gives a summary", flag)
 		}
 	}
 	var ok bool
 	switch o.Duration, ok = parseSeconds(f.duration); {
 	case !ok:
-		return o, usagef("--load-duration %q: write a number of seconds above 0, or a time such as 1m", f.duration)
+		return o, kit.Usagef("--load-duration %q: write a number of seconds above 0, or a time such as 1m", f.duration)
 	case set.Changed(loadConcurrency) && f.concurrency < 1:
-		return o, usagef("--load-concurrency %d: write a number from 1 on", f.concurrency)
+		return o, kit.Usagef("--load-concurrency %d: write a number from 1 on", f.concurrency)
 	case set.Changed(loadRequests) && f.requests < 1:
-		return o, usagef("--load-requests %d: write a number from 1 on", f.requests)
+		return o, kit.Usagef("--load-requests %d: write a number from 1 on", f.requests)
 	case set.Changed(loadRate) && !(f.rate > 0): // not a number is neither
-		return o, usagef("--load-rate %v: write a number above 0", f.rate)
+		return o, kit.Usagef("--load-rate %v: write a number above 0", f.rate)
 	}
 	if err := o.Check(); err != nil {
-		return o, usagef("--load: %w", err)
+		return o, kit.Usagef("--load: %w", err)
 	}
 	return o, nil
 }
@@ -126,7 +127,7 @@ func (p *program) loadInspected(ctx context.Context, flags *inspectFlags, t *ins
 		return err
 	}
 	if summary.Interrupted {
-		return errInterrupted
+		return kit.ErrInterrupted
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func (p *program) printLine(value mcp.RawValue) error {
 	if err != nil {
 		return inspect.Internal(fmt.Errorf("writing JSON: %w", err))
 	}
-	return internally(p.printJSONLines(string(raw)))
+	return internally(p.PrintJSONLines(string(raw)))
 }
 
 // internally makes an error of ours of a failure to write.
@@ -42,8 +42,8 @@ type inspectEnvelope struct {
 // printOutcome writes what a method gave. A failure in it is returned after that.
 func (p *program) printOutcome(flags *inspectFlags, method string, o *inspect.Outcome) error {
 	if o.Result == nil {
-		if o.Summary != "" && o.Failure == nil && !flags.quiet && !p.json {
-			p.note("%s", host.EscapeLine(o.Summary))
+		if o.Summary != "" && o.Failure == nil && !flags.quiet && !p.JSON {
+			p.Note("%s", host.EscapeLine(o.Summary))
 		}
 		return failureOf(o)
 	}
@@ -63,22 +63,22 @@ func (p *program) printOutcome(flags *inspectFlags, method string, o *inspect.Ou
 	case flags.format == "json":
 		var raw []byte
 		if raw, err = jsonrpc.JSON(envelope).AppendJSON(nil); err == nil {
-			err = p.printJSONLines(string(raw))
+			err = p.PrintJSONLines(string(raw))
 		}
 	case flags.output != "":
 		if !flags.quiet {
-			p.note("parley: wrote %d bytes to %s", envelope.Output.Bytes, host.EscapeLine(flags.output))
+			p.Note("parley: wrote %d bytes to %s", envelope.Output.Bytes, host.EscapeLine(flags.output))
 		}
-	case p.json || flags.appInfo:
+	case p.JSON || flags.appInfo:
 		err = p.printLine(o.Result)
 	default:
-		err = p.println(host.Indent(o.Result))
+		err = p.Println(host.Indent(o.Result))
 	}
 	if err != nil {
 		return internally(err)
 	}
-	if o.FindingsText != "" && flags.format != "json" && !p.json {
-		p.note("%s", host.Escape(o.FindingsText))
+	if o.FindingsText != "" && flags.format != "json" && !p.JSON {
+		p.Note("%s", host.Escape(o.FindingsText))
 	}
 	return failureOf(o)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/inspect"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -41,11 +42,11 @@ func readAnswers(list []string) ([]*givenAnswer, error) {
 		if strings.HasPrefix(a.text, "{") {
 			a.object = true
 			if _, err := strictjson.ParseObject([]byte(a.text)); err != nil {
-				return nil, usagef("--answer: that is no JSON object: %w", err)
+				return nil, kit.Usagef("--answer: that is no JSON object: %w", err)
 			}
 		}
 		if a.text == "" {
-			return nil, usagef("--answer is empty; write accept, decline, cancel, a JSON object, or a text")
+			return nil, kit.Usagef("--answer is empty; write accept, decline, cancel, a JSON object, or a text")
 		}
 		answers = append(answers, a)
 	}
@@ -102,14 +103,14 @@ func (p *program) questionnaire(method context.Context, stop context.CancelCause
 		t.OnSample = q.sample
 	}
 	if len(answers) > 0 && t.OnElicit == nil && t.OnElicitURL == nil && t.OnSample == nil {
-		return nil, usagef("--answer goes with a method that may ask: tools/call, prompts/get, resources/read, tasks/result")
+		return nil, kit.Usagef("--answer goes with a method that may ask: tools/call, prompts/get, resources/read, tasks/result")
 	}
 	return q, nil
 }
 
 // attended reports whether the person at the terminal can be asked, and no program reads what is told.
 func (p *program) attended(flags *inspectFlags) bool {
-	return p.streams.InTerminal && !p.json && flags.format == "" && !flags.quiet
+	return p.Streams.InTerminal && !p.JSON && flags.format == "" && !flags.quiet
 }
 
 // next counts a question. There is an error if the method has ended, or the question was withdrawn, while
@@ -159,9 +160,9 @@ func (q *questionnaire) leftOver() {
 	switch {
 	case n == 0 || q.quiet:
 	case n == 1:
-		q.p.note("parley: the server asked for nothing that one --answer is for")
+		q.p.Note("parley: the server asked for nothing that one --answer is for")
 	default:
-		q.p.note("parley: the server asked for nothing that %d of --answer are for", n)
+		q.p.Note("parley: the server asked for nothing that %d of --answer are for", n)
 	}
 }
 
@@ -195,13 +196,13 @@ func (q *questionnaire) elicit(ctx context.Context, r *client.ElicitRequest) (*m
 		return &mcp.ElicitResult{Action: mcp.ElicitAccept, Content: values}, nil
 	case given != nil && given.text == wordAccept:
 		if _, err := r.Complete(nil); err != nil {
-			return nil, q.fail(usagef("--answer accept sends the defaults of the form, and %w; write %s", err, exampleOf(r.Form())))
+			return nil, q.fail(kit.Usagef("--answer accept sends the defaults of the form, and %w; write %s", err, exampleOf(r.Form())))
 		}
 		return client.Accept(struct{}{})
 	case given != nil:
 		return worded(given.text), nil
 	case misfit != nil:
-		return nil, q.fail(usagef("%w; the form wants %s", misfit, exampleOf(r.Form())))
+		return nil, q.fail(kit.Usagef("%w; the form wants %s", misfit, exampleOf(r.Form())))
 	case q.attended:
 		return q.askForm(ctx, r)
 	}
@@ -241,7 +242,7 @@ func (q *questionnaire) sample(ctx context.Context, params *mcp.CreateMessagePar
 	case given != nil && given.object:
 		var result mcp.CreateMessageResult
 		if err := strictjson.Unmarshal([]byte(given.text), &result); err != nil || len(result.Content) == 0 {
-			return nil, q.fail(usagef(`--answer: the server asks a model; write the text of its answer, decline, or a result such as {"role":"assistant","content":{"type":"text","text":"…"},"model":"m"}`))
+			return nil, q.fail(kit.Usagef(`--answer: the server asks a model; write the text of its answer, decline, or a result such as {"role":"assistant","content":{"type":"text","text":"…"},"model":"m"}`))
 		}
 		return &result, nil
 	case given != nil:
@@ -251,7 +252,7 @@ func (q *questionnaire) sample(ctx context.Context, params *mcp.CreateMessagePar
 	}
 	asked := ""
 	if n := len(params.Messages); n > 0 {
-		asked = contents(params.Messages[n-1].Content)
+		asked = kit.Contents(params.Messages[n-1].Content)
 	}
 	q.declined(asked, "", "--answer 'what a model would say'")
 	return nil, fmt.Errorf("%w: nobody answers in the place of a model", client.ErrRefused)
@@ -282,11 +283,11 @@ func saying(text string) *mcp.CreateMessageResult {
 // declined notes that nobody was asked.
 func (q *questionnaire) declined(asked, page, how string) {
 	if !q.quiet {
-		q.p.note("parley: the server asked: %s", shorten(host.EscapeLine(shorten(asked, maxMessage)), maxMessage))
+		q.p.Note("parley: the server asked: %s", shorten(host.EscapeLine(shorten(asked, maxMessage)), maxMessage))
 		if page != "" {
-			q.p.note("  It wants you to visit the page %s", host.EscapeLine(page))
+			q.p.Note("  It wants you to visit the page %s", host.EscapeLine(page))
 		}
-		q.p.note("  It was declined, since nobody is asked here. Answer at a terminal, or beforehand with %s", host.EscapeLine(how))
+		q.p.Note("  It was declined, since nobody is asked here. Answer at a terminal, or beforehand with %s", host.EscapeLine(how))
 	}
 }
 
@@ -341,10 +342,10 @@ func (q *questionnaire) show(question *host.Question, title string) *face.Wordin
 		title = w.Title
 	}
 	width := 0
-	if q.p.streams.Width != nil {
-		width = q.p.streams.Width()
+	if q.p.Streams.Width != nil {
+		width = q.p.Streams.Width()
 	}
-	q.p.notePart("\n%s\n%s", title, face.Layout(w.Lines, width))
+	q.p.NotePart("\n%s\n%s", title, face.Layout(w.Lines, width))
 	return w
 }
 
@@ -377,14 +378,14 @@ func (q *questionnaire) choose(ctx context.Context, question string, words map[s
 		line, err := q.p.askLine(ctx, question)
 		switch word, ok := words[strings.ToLower(shortest(line))]; {
 		case errors.Is(err, io.EOF):
-			q.p.note("")
+			q.p.Note("")
 			return wordCancel, nil
 		case err != nil:
 			return "", err
 		case ok:
 			return word, nil
 		}
-		q.p.note("  Please type one of the letters.")
+		q.p.Note("  Please type one of the letters.")
 	}
 }
 
@@ -408,14 +409,14 @@ func (q *questionnaire) askForm(ctx context.Context, r *client.ElicitRequest) (*
 		}
 		full, wrong := r.Complete(values)
 		if wrong != nil {
-			q.p.note("  %s", errorText(wrong))
+			q.p.Note("  %s", errorText(wrong))
 			continue
 		}
 		raw, encoding := strictjson.Marshal(full)
 		if encoding != nil {
 			return nil, encoding
 		}
-		q.p.note("This would be sent to the server:\n%s", host.Indent(raw))
+		q.p.Note("This would be sent to the server:\n%s", host.Indent(raw))
 		word, err = q.choose(ctx, "Send it? [y]es, [n]o, [c]ancel, [a]gain: ", map[string]string{"y": "send", "n": wordDecline, "c": wordCancel, "a": wordAccept})
 		if word == "send" {
 			return &mcp.ElicitResult{Action: mcp.ElicitAccept, Content: values}, nil
@@ -429,12 +430,12 @@ func (q *questionnaire) askForm(ctx context.Context, r *client.ElicitRequest) (*
 
 // fill asks for each field of a form.
 func (q *questionnaire) fill(ctx context.Context, form *face.Form) (values map[string]mcp.RawValue, word string, err error) {
-	q.p.note("Type /decline to say no, /cancel to close the question, at any field.")
+	q.p.Note("Type /decline to say no, /cancel to close the question, at any field.")
 	values = make(map[string]mcp.RawValue)
 	for i := range form.Fields {
 		f := &form.Fields[i]
 		if f.Secret {
-			q.p.note("WARNING: %s looks like a secret; no server should ask for one here", f.Label)
+			q.p.Note("WARNING: %s looks like a secret; no server should ask for one here", f.Label)
 		}
 		value, err := q.p.askArgument(ctx, &formArgument{f.Name, f.Required, f}, leaving)
 		var left *leftError
@@ -442,7 +443,7 @@ func (q *questionnaire) fill(ctx context.Context, form *face.Form) (values map[s
 		case errors.As(err, &left):
 			return nil, left.word, nil
 		case errors.Is(err, io.EOF):
-			q.p.note("")
+			q.p.Note("")
 			return nil, wordCancel, nil
 		case err != nil:
 			return nil, "", err

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/inspect"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -22,7 +23,7 @@ func TestInspectAsksNothingThatIsOver(t *testing.T) {
 	for name, lives := range map[string][2]context.Context{"withdrawn": {t.Context(), over}, "ended": {over, t.Context()}} {
 		for _, attended := range []bool{true, false} {
 			var said bytes.Buffer
-			p := &program{streams: &Streams{In: strings.NewReader("y\ny\n"), Err: &said}}
+			p := &program{Console: kit.Console{Streams: &kit.Streams{In: strings.NewReader("y\ny\n"), Err: &said}}}
 			answers := []*givenAnswer{{number: 1, text: wordDecline}}
 			q := &questionnaire{p: p, server: &inspect.Target{Name: "s"}, method: lives[0], attended: attended, answers: answers}
 			params := &mcp.ElicitParams{Message: "Why?", RequestedSchema: &mcp.ElicitSchema{}}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
 // The exit codes of failures that have no server to answer, or one that does not.
@@ -75,14 +76,14 @@ func TestInspectAtTerminal(t *testing.T) {
 	} {
 		var stderr bytes.Buffer
 		args := append([]string{"inspect", "--method", "tools/call", "--tool-name", "nope"}, append(test.flags, "everything")...)
-		exit := cli.Main(t.Context(), args, &cli.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &stderr, ErrTerminal: true})
+		exit := cli.Main(t.Context(), args, &kit.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &stderr, ErrTerminal: true})
 		if exit != 5 || !strings.HasPrefix(stderr.String(), test.want) {
 			t.Errorf("%v: exit code %d and %q, want 5 and %q", test.flags, exit, stderr.String(), test.want)
 		}
 	}
 	var stdout bytes.Buffer
 	exit := cli.Main(t.Context(), []string{"inspect", "--json", "--method", "tools/call", "--tool-name", "echo", "--tool-args-json", `{"message":"a\u009b31mb"}`, "everything"},
-		&cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &bytes.Buffer{}, OutTerminal: true})
+		&kit.Streams{In: strings.NewReader(""), Out: &stdout, Err: &bytes.Buffer{}, OutTerminal: true})
 	if exit != 0 || strings.Contains(stdout.String(), "\u009b") {
 		t.Errorf("exit code %d, and at a terminal %q", exit, stdout.String())
 	}
@@ -121,7 +122,7 @@ func TestInspectWatchInterrupted(t *testing.T) {
 		out.wait("resources/updated", t.Context().Done())
 		interrupts <- os.Interrupt
 	}()
-	exit := cli.Main(t.Context(), []string{"inspect", "--method", "watch", "--uri", "demo://ticks", "everything"}, &cli.Streams{
+	exit := cli.Main(t.Context(), []string{"inspect", "--method", "watch", "--uri", "demo://ticks", "everything"}, &kit.Streams{
 		In: strings.NewReader(""), Out: out, Err: io.Discard, Interrupts: interrupts,
 	})
 	if exit != 0 {

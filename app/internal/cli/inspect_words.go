@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
 // wordFlags are flags that take several words, as in the MCP Inspector: --tool-arg a=1 b=2.
@@ -42,5 +44,5 @@ func belongs(flag, word string) bool {
 		return headerWord.MatchString(word)
 	}
 	name, _, found := strings.Cut(word, "=")
-	return found && name != "" && !isURL(word)
+	return found && name != "" && !kit.IsURL(word)
 }

@@ -151,7 +151,7 @@ func (s shownSession) Watch(ctx context.Context, since int64) iter.Seq2[host.Rec
 // Send sends a message, or takes it for the address of a page.
 func (s shownSession) Send(ctx context.Context, in host.Input) error {
 	if isAddress(in.Text) && s.p.wantsAddress.take(in.Text) {
-		s.p.note("The address is taken for the sign-in, and not sent.")
+		s.p.Note("The address is taken for the sign-in, and not sent.")
 		return nil
 	}
 	return s.Session.Send(ctx, in)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -27,7 +28,7 @@ func sessionsOf(t *testing.T) []host.SessionInfo {
 func chatLines(t *testing.T, typed ...string) string {
 	t.Helper()
 	var out, said output
-	code := cli.Main(t.Context(), []string{"chat", "--plain", "--allow", "*", "--server", "everything"}, &cli.Streams{
+	code := cli.Main(t.Context(), []string{"chat", "--plain", "--allow", "*", "--server", "everything"}, &kit.Streams{
 		In: strings.NewReader(strings.Join(append(typed, "/quit", ""), "\n")), Out: &out, Err: &said,
 	})
 	if code != 0 {
@@ -110,7 +111,7 @@ func TestSessionIsFree(t *testing.T) {
 		out.wait(`(Log of server everything|has logged nothing)`, ended)
 		_, _ = io.WriteString(person, "/quit\n")
 	}()
-	code := cli.Main(t.Context(), []string{"chat", "--plain", "--resume", first.ID, "--server", "everything"}, &cli.Streams{In: in, Out: out, Err: said, InTerminal: true})
+	code := cli.Main(t.Context(), []string{"chat", "--plain", "--resume", first.ID, "--server", "everything"}, &kit.Streams{In: in, Out: out, Err: said, InTerminal: true})
 	if code != 0 {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), said.String())
 	}
@@ -132,7 +133,7 @@ func TestLogOfServer(t *testing.T) {
 		out.wait(`No server is called none; /servers lists them\.`, ended)
 		_, _ = io.WriteString(person, "/quit\n")
 	}()
-	code := cli.Main(t.Context(), []string{"chat", "--plain", "--allow", "*", "--server", "broken=faulty"}, &cli.Streams{In: in, Out: out, Err: said, InTerminal: true})
+	code := cli.Main(t.Context(), []string{"chat", "--plain", "--allow", "*", "--server", "broken=faulty"}, &kit.Streams{In: in, Out: out, Err: said, InTerminal: true})
 	if code != 0 {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), said.String())
 	}

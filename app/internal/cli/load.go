@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/inspect/load"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/model"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
@@ -69,7 +70,7 @@ says that its operator agrees.`,
   parley load --requests 1000 --call add a=2 b=3 --json everything`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			given, rest := []string(nil), args
-			for len(rest) > 0 && len(args)-len(rest) != cmd.ArgsLenAtDash() && strings.Contains(rest[0], "=") && !isURL(rest[0]) {
+			for len(rest) > 0 && len(args)-len(rest) != cmd.ArgsLenAtDash() && strings.Contains(rest[0], "=") && !kit.IsURL(rest[0]) {
 				given, rest = append(given, rest[0]), rest[1:]
 			}
 			t, err := loadTarget(cmd, args, rest)
@@ -99,9 +100,9 @@ func loadTarget(cmd *cobra.Command, all, rest []string) (target, error) {
 	taken := len(all) - len(rest)
 	switch {
 	case dash < 0 && len(rest) > 1, dash > taken:
-		return target{}, usagef("%q: write arguments of the tool as KEY=VALUE; one server is meant, and a command with arguments stands after --", rest[0])
+		return target{}, kit.Usagef("%q: write arguments of the tool as KEY=VALUE; one server is meant, and a command with arguments stands after --", rest[0])
 	case dash >= 0 && (len(rest) == 0 || rest[0] == ""):
-		return target{}, usagef("a command belongs after --, such as: parley load -- ./server")
+		return target{}, kit.Usagef("a command belongs after --, such as: parley load -- ./server")
 	}
 	return target{words: rest, command: dash >= 0}, nil
 }
@@ -111,22 +112,22 @@ func (l *loadFlags) check(given []string) error {
 	isCall := l.call != ""
 	switch {
 	case l.clients < 1:
-		return usagef("--clients %d: there must be one at least", l.clients)
+		return kit.Usagef("--clients %d: there must be one at least", l.clients)
 	case l.duration < 0 || l.requests < 0 || l.rate < 0 || l.timeout <= 0:
-		return usagef("--duration, --requests, --rate and --timeout are not below nothing")
+		return kit.Usagef("--duration, --requests, --rate and --timeout are not below nothing")
 	case isCall && (l.method != "tools/list" || l.params != ""):
-		return usagef("--call is a method of its own; leave out --method and --params")
+		return kit.Usagef("--call is a method of its own; leave out --method and --params")
 	case !isCall && (len(given) > 0 || l.args != ""):
-		return usagef("KEY=VALUE and --args are arguments of a tool; name it with --call")
+		return kit.Usagef("KEY=VALUE and --args are arguments of a tool; name it with --call")
 	case l.args != "" && len(given) > 0:
-		return usagef("give the arguments as KEY=VALUE or with --args, not both")
+		return kit.Usagef("give the arguments as KEY=VALUE or with --args, not both")
 	}
 	for flag, text := range map[string]string{"args": l.args, "params": l.params} {
 		if text == "" {
 			continue
 		}
 		if err := model.CheckObject(mcp.RawValue(text)); err != nil {
-			return usagef("--%s: that is no JSON object: %w", flag, err)
+			return kit.Usagef("--%s: that is no JSON object: %w", flag, err)
 		}
 	}
 	return nil
@@ -143,7 +144,7 @@ func (p *program) load(ctx context.Context, t target, given []string, flags *loa
 	}
 	run := load.Options{Clients: flags.clients, Rate: flags.rate, Duration: flags.duration, Requests: flags.requests, Kind: kindOfError}
 	if err := run.Check(); err != nil {
-		return usagef("%w", err)
+		return kit.Usagef("%w", err)
 	}
 	s, err := p.targetServer(ctx, t)
 	defer p.endSignIns()
@@ -160,7 +161,7 @@ func (p *program) load(ctx context.Context, t target, given []string, flags *loa
 	}
 	opts := &client.Options{
 		Versions: s.Versions, CallTimeout: flags.timeout, MaxCallTime: flags.timeout, Retries: -1, Eras: client.NewEraMemory(), CacheBytes: -1, CacheEntries: -1,
-		Logger: p.logger(),
+		Logger: p.Logger(),
 	}
 	call, err := flags.caller(ctx, &s, opts, pairs)
 	if err != nil {
@@ -200,7 +201,7 @@ func remoteLoad(s *host.Server, agreed bool) error {
 	if err == nil && oauth.LoopbackHost(u.Hostname()) {
 		return nil
 	}
-	return usagef("the server %s is not on this machine: many calls could harm it, and others who use it; give --yes-remote if its operator agrees", host.EscapeLine(s.Name))
+	return kit.Usagef("the server %s is not on this machine: many calls could harm it, and others who use it; give --yes-remote if its operator agrees", host.EscapeLine(s.Name))
 }
 
 // caller makes the call of each request. The schema of a tool is asked for once.
@@ -228,7 +229,7 @@ func (l *loadFlags) caller(ctx context.Context, s *host.Server, opts *client.Opt
 			return nil, err
 		}
 		if args, err = model.Arguments(tool.InputSchema, pairs); err != nil {
-			return nil, usagef("%w", err)
+			return nil, kit.Usagef("%w", err)
 		}
 	}
 	return func(ctx context.Context, c *client.Client) error {
@@ -265,18 +266,18 @@ func kindOfError(err error) string {
 
 // printLoad prints a report. Without any success it is an error.
 func (p *program) printLoad(r *load.Report) error {
-	if p.json {
-		if err := p.printJSON(r); err != nil {
+	if p.JSON {
+		if err := p.PrintJSON(r); err != nil {
 			return err
 		}
-	} else if err := p.println(loadText(r)); err != nil {
+	} else if err := p.Println(loadText(r)); err != nil {
 		return err
 	}
 	switch {
 	case r.Interrupted:
-		return errInterrupted
+		return kit.ErrInterrupted
 	case r.OK == 0:
-		return &silentError{exitTool}
+		return &kit.SilentError{Code: kit.ExitTool}
 	}
 	return nil
 }

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/secrets"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
@@ -59,7 +59,7 @@ passphrase from $PARLEY_PASSPHRASE, or asks.`,
   parley login https://example.com/mcp --no-browser
   parley login https://example.com/mcp --device
   parley login tickets`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.login = flags
 			return p.signIn(cmd.Context(), args[0])
@@ -83,53 +83,40 @@ passphrase from $PARLEY_PASSPHRASE, or asks.`,
 func (f *loginFlags) check() (secret string, err error) {
 	switch {
 	case f.clientID != "" && f.document != "":
-		return "", usagef("give --client-id or --client-metadata, not both")
+		return "", kit.Usagef("give --client-id or --client-metadata, not both")
 	case f.secretFile != "" && f.clientID == "":
-		return "", usagef("--client-secret-file goes with --client-id")
+		return "", kit.Usagef("--client-secret-file goes with --client-id")
 	case f.device && (f.noBrowser || f.port != 0):
-		return "", usagef("--device needs no browser here; --no-browser and --port do not go with it")
+		return "", kit.Usagef("--device needs no browser here; --no-browser and --port do not go with it")
 	case f.port < 0 || f.port > 65535:
-		return "", usagef("--port %d: there are 1 to 65535", f.port)
+		return "", kit.Usagef("--port %d: there are 1 to 65535", f.port)
 	case !slices.Contains([]string{"", secrets.Keyring, secrets.Encrypted, secrets.File}, f.store):
-		return "", usagef("--store %q: the stores are keyring, encrypted and file", f.store)
+		return "", kit.Usagef("--store %q: the stores are keyring, encrypted and file", f.store)
 	}
 	if f.document != "" {
 		u, err := oauth.CheckEndpoint(f.document)
 		if err != nil || strings.Trim(u.Path, "/") == "" || u.Scheme != "https" && !oauth.LoopbackHost(u.Hostname()) {
-			return "", usagef("--client-metadata %q: write the https URL of the document, with its path", shown(f.document))
+			return "", kit.Usagef("--client-metadata %q: write the https URL of the document, with its path", shown(f.document))
 		}
 	}
 	for _, scope := range f.scopes {
 		if list, err := oauth.ParseScope(scope); err != nil || len(list) != 1 || list[0] != scope {
-			return "", usagef("--scope %q: write one scope, and --scope once for each", scope)
+			return "", kit.Usagef("--scope %q: write one scope, and --scope once for each", scope)
 		}
 	}
 	if f.secretFile == "" {
 		return "", nil
 	}
-	return secretFile("--client-secret-file", f.secretFile)
-}
-
-// secretFile reads a secret from a file, without the end of its line.
-func secretFile(flag, path string) (string, error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return "", usagef("%s: %w", flag, err)
-	}
-	secret := strings.TrimRight(string(raw), "\r\n")
-	if secret == "" || strings.ContainsAny(secret, "\r\n") {
-		return "", usagef("%s: %s must hold the secret in one line, and nothing else", flag, path)
-	}
-	return secret, nil
+	return kit.ReadSecret("--client-secret-file", f.secretFile)
 }
 
 // signIn signs in to the server at a URL: it connects to it, and the refusal
 // says what it wants. The connection also shows whether it likes the tokens.
 func (p *program) signIn(ctx context.Context, address string) error {
 	if len(p.serverFlags)+len(p.headers) > 0 {
-		return usagef("login takes the server's URL as its argument; --server and --header are for commands that use one")
+		return kit.Usagef("login takes the server's URL as its argument; --server and --header are for commands that use one")
 	}
-	if !isURL(address) {
+	if !kit.IsURL(address) {
 		return p.signInEntry(ctx, address)
 	}
 	u, err := signInURL(address)
@@ -168,26 +155,26 @@ func (p *program) signInAt(ctx context.Context, s *signIns, u *url.URL, address 
 		return errors.Join(err, reached)
 	}
 	if now == nil {
-		return p.println(host.EscapeLine(address) + " needs no sign-in")
+		return p.Println(host.EscapeLine(address) + " needs no sign-in")
 	}
 	if err := p.keep(ctx, s); err != nil {
 		return err
 	}
-	return p.println(signedInAs(now, s.kind))
+	return p.Println(signedInAs(now, s.kind))
 }
 
 // known makes the client of the flags: it is for one authorization server.
 func (p *program) known(ctx context.Context, u *url.URL, id, secret string) error {
 	issuer := p.login.issuer
 	if issuer == "" {
-		c := login.New(&login.Options{Fetch: oauth.NewFetcher(&oauth.FetchOptions{AllowHosts: p.login.allowHosts}), Logger: p.logger()})
+		c := login.New(&login.Options{Fetch: oauth.NewFetcher(&oauth.FetchOptions{AllowHosts: p.login.allowHosts}), Logger: p.Logger()})
 		defer func() { _ = c.Close() }() // nothing of it is kept
 		issuers, err := c.Issuers(ctx, u.String())
 		if err != nil {
 			return fmt.Errorf("finding the authorization server: %w", err)
 		}
 		if len(issuers) != 1 {
-			return usagef("the server names several authorization servers; choose with --issuer: %s", host.EscapeLine(strings.Join(issuers, ", ")))
+			return kit.Usagef("the server names several authorization servers; choose with --issuer: %s", host.EscapeLine(strings.Join(issuers, ", ")))
 		}
 		issuer = issuers[0]
 	}
@@ -229,22 +216,11 @@ func (s *signIns) at(ctx context.Context, u *url.URL) (*login.Status, error) {
 	var best *login.Status
 	for i := range all {
 		r := &all[i]
-		if r.Current && covers(r.Resource, u) && (best == nil || len(r.Resource) > len(best.Resource)) {
+		if r.Current && kit.Covers(r.Resource, u) && (best == nil || len(r.Resource) > len(best.Resource)) {
 			best = r
 		}
 	}
 	return best, nil
-}
-
-// covers reports whether the tokens of a resource are for a URL.
-func covers(resource string, u *url.URL) bool {
-	asked, err := oauth.CanonicalResource((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String())
-	if err != nil {
-		return false
-	}
-	resource, _, _ = strings.Cut(resource, "?")
-	rest, ok := strings.CutPrefix(asked, strings.TrimSuffix(resource, "/"))
-	return ok && (rest == "" || strings.HasPrefix(rest, "/"))
 }
 
 // keep remembers how the person signed in, for later commands.
@@ -287,7 +263,7 @@ server of your configuration. Without either, those of the only server that you
 are signed in to, or with --all of all.`,
 		Example: `  parley logout https://example.com/mcp
   parley logout --all`,
-		Args: usageArgs(cobra.MaximumNArgs(1)),
+		Args: kit.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.signOut(cmd.Context(), args, all)
 		},
@@ -298,7 +274,7 @@ are signed in to, or with --all of all.`,
 
 func (p *program) signOut(ctx context.Context, args []string, all bool) error {
 	if all && len(args) > 0 {
-		return usagef("give a URL or --all, not both")
+		return kit.Usagef("give a URL or --all, not both")
 	}
 	if p.signIns(ctx).err != nil {
 		return p.signedIn.err
@@ -310,15 +286,15 @@ func (p *program) signOut(ctx context.Context, args []string, all bool) error {
 	}
 	switch {
 	case len(list) == 0 && len(args) > 0:
-		return p.println("you are not signed in to " + host.EscapeLine(shown(args[0])))
+		return p.Println("you are not signed in to " + host.EscapeLine(shown(args[0])))
 	case len(list) == 0:
-		return p.println("you are not signed in to any server")
+		return p.Println("you are not signed in to any server")
 	case len(list) > 1 && !all && len(args) == 0:
 		var names []string
 		for _, at := range list {
 			names = append(names, at.resource)
 		}
-		return usagef("you are signed in to %s; name one, or give --all", host.EscapeLine(strings.Join(names, " and ")))
+		return kit.Usagef("you are signed in to %s; name one, or give --all", host.EscapeLine(strings.Join(names, " and ")))
 	}
 	var trouble []error
 	for _, at := range list {
@@ -326,7 +302,7 @@ func (p *program) signOut(ctx context.Context, args []string, all bool) error {
 			trouble = append(trouble, fmt.Errorf("the tokens for %s are forgotten here, but perhaps not revoked: %w", at.resource, err))
 			continue
 		}
-		trouble = append(trouble, p.println("signed out of "+host.EscapeLine(at.resource)))
+		trouble = append(trouble, p.Println("signed out of "+host.EscapeLine(at.resource)))
 	}
 	return errors.Join(append(trouble, p.signedIn.forgetClients(ctx))...)
 }
@@ -377,7 +353,7 @@ func (p *program) signedInAt(ctx context.Context, named []string) ([]signedInRes
 
 // signInsOf are those for a URL, by whatever client, or for the name of an entry.
 func (p *program) signInsOf(ctx context.Context, target string) ([]*signIns, *url.URL, error) {
-	if isURL(target) {
+	if kit.IsURL(target) {
 		u, err := signInURL(target)
 		if err != nil {
 			return nil, nil, err
@@ -458,7 +434,7 @@ func (h shownHost) Retry(server string) error {
 func (p *program) endSignIns() {
 	for _, s := range p.openSignIns() {
 		if err := s.Close(); err != nil {
-			p.logger().Warn("ending the sign-ins", "error", err)
+			p.Logger().Warn("ending the sign-ins", "error", err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/racetest"
 )
 
@@ -21,7 +22,7 @@ func TestLoginDevice(t *testing.T) {
 	begin := func(interrupts chan os.Signal) (said, out *output, code chan int) {
 		said, out, code = new(output), new(output), make(chan int, 1)
 		go func() {
-			code <- cli.Main(t.Context(), []string{"login", p.url, "--device", "--store", "file"}, &cli.Streams{
+			code <- cli.Main(t.Context(), []string{"login", p.url, "--device", "--store", "file"}, &kit.Streams{
 				In: strings.NewReader(""), Out: out, Err: said, Interrupts: interrupts,
 			})
 		}()

@@ -47,7 +47,7 @@ func (c *logCounts) next(server string, now time.Time) int {
 func (p *program) showLog(server string, l *mcp.LogParams) {
 	switch n := p.logs.next(server, time.Now()); {
 	case n == maxLogs+1:
-		p.note("[%s] more than %d messages in a second: the others of this second are not shown", host.EscapeLine(server), maxLogs)
+		p.Note("[%s] more than %d messages in a second: the others of this second are not shown", host.EscapeLine(server), maxLogs)
 		return
 	case n > maxLogs:
 		return
@@ -56,5 +56,5 @@ func (p *program) showLog(server string, l *mcp.LogParams) {
 	if l.Logger != "" {
 		from += " " + shorten(l.Logger, maxLogName)
 	}
-	p.note("[%s] %s: %s", host.EscapeLine(from), host.EscapeLine(shorten(string(l.Level), maxLogName)), oneLine(l.Data))
+	p.Note("[%s] %s: %s", host.EscapeLine(from), host.EscapeLine(shorten(string(l.Level), maxLogName)), oneLine(l.Data))
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -11,7 +12,7 @@ import (
 func TestLogNamesAreBounded(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder
-	p := &program{streams: &Streams{Err: &said}}
+	p := &program{Console: kit.Console{Streams: &kit.Streams{Err: &said}}}
 	long := strings.Repeat("x", 1<<20)
 	p.showLog("a", &mcp.LogParams{Level: mcp.LogLevel(long), Logger: long, Data: mcp.RawValue(`"` + long + `"`)})
 	if n := said.Len(); n > 16<<10 {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/model/provider"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/host"
@@ -35,7 +36,7 @@ OPENAI_API_KEY, GEMINI_API_KEY), or from where 'parley model key set' keeps it.`
   parley model list openai
   parley model key set anthropic
   parley chat --model openai:llama3.2 --base-url http://127.0.0.1:11434/v1`,
-		Args: noCommand,
+		Args: kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withConfig(cmd.Context(), "", func(cfg *config.Config, _ *local.DB) error {
 				return p.showModel(cmd.Context(), &flags, cfg.Own)
@@ -44,7 +45,7 @@ OPENAI_API_KEY, GEMINI_API_KEY), or from where 'parley model key set' keeps it.`
 	}
 	p.modelFlags(cmd.PersistentFlags(), &flags)
 	key := &cobra.Command{
-		Use: "key", Short: "Keep or remove the key of a provider", Args: noCommand,
+		Use: "key", Short: "Keep or remove the key of a provider", Args: kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	key.AddCommand(&cobra.Command{
@@ -58,12 +59,12 @@ and counts before the environment.`,
 		Example: `  parley model key set openai
   parley model key set openai --base-url https://openrouter.ai/api/v1
   parley model key set anthropic < key.txt`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.setModelKey(cmd.Context(), args[0], flags.baseURL)
 		},
 	}, &cobra.Command{
-		Use: "remove PROVIDER", Short: "Remove a key that was kept", Args: usageArgs(cobra.ExactArgs(1)),
+		Use: "remove PROVIDER", Short: "Remove a key that was kept", Args: kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.removeModelKey(cmd.Context(), args[0], flags.baseURL)
 		},
@@ -72,7 +73,7 @@ and counts before the environment.`,
 		Use: "list [PROVIDER]", Short: "Ask a provider for its models",
 		Long: `Ask a provider which models it has, and mark the one in use. Without PROVIDER it
 is that of the model in use, or else each one for which there is a key.`,
-		Args: usageArgs(cobra.MaximumNArgs(1)),
+		Args: kit.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withConfig(cmd.Context(), "", func(cfg *config.Config, _ *local.DB) error {
 				return p.listModels(cmd.Context(), &flags, cfg.Own, strings.Join(args, ""))
@@ -120,14 +121,14 @@ func (p *program) showModel(ctx context.Context, flags *modelFlags, own *config.
 			return err
 		}
 	}
-	if p.json {
-		return p.printJSON(shown)
+	if p.JSON {
+		return p.PrintJSON(shown)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  (%s)\n", shown.Model, shown.ChosenBy)
 	if c.provider == nil {
 		b.WriteString("    a small planner that needs no key and no network; --model PROVIDER:NAME uses a language model\n")
-		return p.print(host.Escape(b.String()))
+		return p.Print(host.Escape(b.String()))
 	}
 	fmt.Fprintf(&b, "    address  %s (%s)\n    key      %s\n", shown.BaseURL, shown.AddressBy, key)
 	if shown.InputPrice > 0 || shown.OutputPrice > 0 {
@@ -136,7 +137,7 @@ func (p *program) showModel(ctx context.Context, flags *modelFlags, own *config.
 	if shown.Window > 0 {
 		fmt.Fprintf(&b, "    window   %d tokens\n", shown.Window)
 	}
-	return p.print(host.Escape(b.String()))
+	return p.Print(host.Escape(b.String()))
 }
 
 // A listedModel is a model in the JSON of 'model list'.
@@ -178,12 +179,12 @@ func (p *program) listModels(ctx context.Context, flags *modelFlags, own *config
 			})
 		}
 	}
-	if p.json {
-		return p.printJSON(struct {
+	if p.JSON {
+		return p.PrintJSON(struct {
 			Models []listedModel `json:"models"`
 		}{list})
 	}
-	var t table
+	var t kit.Table
 	for _, m := range list {
 		about := m.Title
 		if m.Window > 0 {
@@ -192,9 +193,9 @@ func (p *program) listModels(ctx context.Context, flags *modelFlags, own *config
 		if m.InUse {
 			about = strings.TrimSpace("in use  " + about)
 		}
-		t.add(m.Model, about)
+		t.Add(m.Model, about)
 	}
-	return p.print(t.String())
+	return p.Print(t.String())
 }
 
 // askedProviders are those that a list is about, each with the address that anyOf gives it.
@@ -222,7 +223,7 @@ func (p *program) askedProviders(ctx context.Context, used *chosenModel, name st
 		}
 	}
 	if len(list) == 0 {
-		return nil, usagef("the offline model is in use, and there is no key of a provider: write 'parley model list PROVIDER', with --base-url for a server of your own, or keep a key with 'parley model key set PROVIDER'")
+		return nil, kit.Usagef("the offline model is in use, and there is no key of a provider: write 'parley model list PROVIDER', with --base-url for a server of your own, or keep a key with 'parley model key set PROVIDER'")
 	}
 	return list, nil
 }
@@ -238,7 +239,7 @@ func (p *program) askModels(ctx context.Context, c *chosenModel) ([]provider.Mod
 		return nil, err
 	}
 	if len(models) == 0 {
-		p.note("parley: %s has no models", c.provider.name)
+		p.Note("parley: %s has no models", c.provider.name)
 	}
 	return models, nil
 }

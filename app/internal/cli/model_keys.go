@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/model/provider"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth/login"
@@ -84,7 +85,7 @@ func (p *program) modelKey(ctx context.Context, k *keyPlace) (key string, from k
 func environmentKey(_ context.Context, k *keyPlace) (string, keySource, error) {
 	key, err := checkedKey(os.Getenv(k.provider.variable))
 	if err != nil {
-		return "", keyEnv, usagef("%s: %w", k.provider.variable, err)
+		return "", keyEnv, kit.Usagef("%s: %w", k.provider.variable, err)
 	}
 	return key, keyEnv, nil
 }
@@ -104,7 +105,7 @@ func (p *program) keptKey(ctx context.Context, k *keyPlace) (string, keySource, 
 	}
 	key, err := checkedKey(string(raw))
 	if err != nil {
-		return "", keyStore, usagef("the kept %s: %w; '%s' sets another one", k, err, k.command("set"))
+		return "", keyStore, kit.Usagef("the kept %s: %w; '%s' sets another one", k, err, k.command("set"))
 	}
 	return key, keyStore, nil
 }
@@ -155,7 +156,7 @@ func typedPlace(name, baseURL string) (keyPlace, error) {
 	}
 	address, err := provider.BaseURL(baseURL, true)
 	if err != nil {
-		return keyPlace{}, usagef("%w (by --base-url)", err)
+		return keyPlace{}, kit.Usagef("%w (by --base-url)", err)
 	}
 	return m.keyPlace(address), nil
 }
@@ -180,29 +181,29 @@ func (p *program) setModelKey(ctx context.Context, name, baseURL string) error {
 	}
 	key, err := checkedKey(text)
 	if err != nil {
-		return usagef("nothing is kept: %w", err)
+		return kit.Usagef("nothing is kept: %w", err)
 	}
 	if key == "" {
-		return usagef("no key was given; nothing is changed")
+		return kit.Usagef("no key was given; nothing is changed")
 	}
 	if err := store.Set(ctx, place.entry(), []byte(key)); err != nil {
 		return fmt.Errorf("keeping the %s: %w", &place, err)
 	}
-	p.note("The %s is kept (%s).", &place, kind)
+	p.Note("The %s is kept (%s).", &place, kind)
 	if place.origin == "" && os.Getenv(place.provider.variable) != "" {
-		p.note("parley: %s is set, and counts before it", place.provider.variable)
+		p.Note("parley: %s is set, and counts before it", place.provider.variable)
 	}
 	return nil
 }
 
 // readKey asks for a key without showing it, or reads the one line of a pipe.
 func (p *program) readKey(ctx context.Context, k *keyPlace) (string, error) {
-	if p.streams.InTerminal {
-		if p.streams.Secret == nil {
-			return "", usagef("a key cannot be asked for here without being shown: give it through a pipe, or set %s", k.provider.variable)
+	if p.Streams.InTerminal {
+		if p.Streams.Secret == nil {
+			return "", kit.Usagef("a key cannot be asked for here without being shown: give it through a pipe, or set %s", k.provider.variable)
 		}
 		text := k.String()
-		return p.secret(ctx, strings.ToUpper(text[:1])+text[1:]+" (not shown): ")
+		return p.AskSecret(ctx, strings.ToUpper(text[:1])+text[1:]+" (not shown): ")
 	}
 	var key string
 	for size := 0; ; {
@@ -216,7 +217,7 @@ func (p *program) readKey(ctx context.Context, k *keyPlace) (string, error) {
 			return strings.Repeat("x", maxKey+1), nil // checkedKey refuses the length
 		}
 		if line != "" && key != "" {
-			return "", usagef("nothing is kept: more than one line was given, and a key is one line")
+			return "", kit.Usagef("nothing is kept: more than one line was given, and a key is one line")
 		}
 		if line != "" {
 			key = line
@@ -238,14 +239,14 @@ func (p *program) removeModelKey(ctx context.Context, name, baseURL string) erro
 		return err
 	}
 	if _, err := store.Get(ctx, place.entry()); errors.Is(err, login.ErrNotFound) {
-		return usagef("no %s is kept; 'parley model' shows what is used", &place)
+		return kit.Usagef("no %s is kept; 'parley model' shows what is used", &place)
 	}
 	if err := store.Delete(ctx, place.entry()); err != nil {
 		return fmt.Errorf("removing the %s: %w", &place, err)
 	}
-	p.note("The %s is removed.", &place)
+	p.Note("The %s is removed.", &place)
 	if os.Getenv(place.provider.variable) != "" {
-		p.note("parley: %s is still set, and is used", place.provider.variable)
+		p.Note("parley: %s is still set, and is used", place.provider.variable)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -24,7 +25,7 @@ func (silentModel) Generate(context.Context, *host.Request) iter.Seq2[host.Piece
 // talkingTo opens a model whose provider tells a window.
 func talkingTo(t *testing.T, w *modelWindows, configured int, window func(context.Context) (int, error)) host.Model {
 	t.Helper()
-	p := &program{streams: &Streams{}}
+	p := &program{Console: kit.Console{Streams: &kit.Streams{}}}
 	c := &chosenModel{
 		name: "m", baseURL: "http://127.0.0.1:1", entry: config.ModelEntry{NoKey: true, Window: configured},
 		provider: &modelProvider{

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/discover"
 	"github.com/parley-mcp/parley/app/internal/inspect/losses"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/model"
 	"github.com/parley-mcp/parley/app/internal/model/provider"
 	"github.com/parley-mcp/parley/host"
@@ -64,7 +65,7 @@ func findProvider(name string) (*modelProvider, error) {
 		}
 		names = append(names, m.name)
 	}
-	return nil, usagef("there is no provider %q: write one of %s; servers that speak OpenAI's format, such as Ollama, are openai with --base-url",
+	return nil, kit.Usagef("there is no provider %q: write one of %s; servers that speak OpenAI's format, such as Ollama, are openai with --base-url",
 		typedName(name), enumerate(names))
 }
 
@@ -101,24 +102,24 @@ func chooseModel(flags *modelFlags, own *config.Own) (*chosenModel, error) {
 		name, whence = own.Model, "by "+own.Path
 	}
 	if name == "" && flags.baseURL != "" {
-		return nil, usagef("--base-url goes with --model PROVIDER:NAME, such as --model openai:llama3.2")
+		return nil, kit.Usagef("--base-url goes with --model PROVIDER:NAME, such as --model openai:llama3.2")
 	}
 	if name == "" {
 		return &chosenModel{name: offlineModel, whence: "since no model is configured"}, nil
 	}
 	if name == offlineModel {
 		if flags.baseURL != "" {
-			return nil, usagef("--base-url: the offline model has no address")
+			return nil, kit.Usagef("--base-url: the offline model has no address")
 		}
 		return &chosenModel{name: offlineModel, whence: whence}, nil
 	}
 	if own.ModelFault != nil && flags.baseURL == "" {
-		return nil, usagef("%w; until that is corrected, no language model is used without --base-url: what was meant for one address would go to another",
+		return nil, kit.Usagef("%w; until that is corrected, no language model is used without --base-url: what was meant for one address would go to another",
 			own.ModelFault)
 	}
 	providerName, modelName, found := strings.Cut(name, ":")
 	if !found || modelName == "" || host.EscapeLine(modelName) != modelName {
-		return nil, usagef("the model %q (%s) is none: write offline, or PROVIDER:NAME such as openai:gpt-5; 'parley model list PROVIDER' lists what a provider has",
+		return nil, kit.Usagef("the model %q (%s) is none: write offline, or PROVIDER:NAME such as openai:gpt-5; 'parley model list PROVIDER' lists what a provider has",
 			typedName(name), whence)
 	}
 	p, err := findProvider(providerName)
@@ -177,7 +178,7 @@ func (p *program) modelOptions(ctx context.Context, c *chosenModel) (*modelOptio
 		return nil, err
 	}
 	if o.key == "" && c.own {
-		return nil, usagef("%s needs a key: set %s, or keep one with '%s'; '--model offline' needs none",
+		return nil, kit.Usagef("%s needs a key: set %s, or keep one with '%s'; '--model offline' needs none",
 			c.provider.title, c.provider.variable, place.command("set"))
 	}
 	return o, p.checkAddress(c, true) // http to another machine is for those who say that no key is sent
@@ -190,14 +191,14 @@ func (p *program) checkAddress(c *chosenModel, withKey bool) error {
 		return nil
 	}
 	if _, without := provider.BaseURL(c.baseURL, false); without == nil {
-		return usagef("%w (%s), or send none with --no-key", err, c.addressed)
+		return kit.Usagef("%w (%s), or send none with --no-key", err, c.addressed)
 	}
-	return usagef("%w (%s)", err, c.addressed)
+	return kit.Usagef("%w (%s)", err, c.addressed)
 }
 
 // waitingForModel tells the person that a provider wants a pause.
 func (p *program) waitingForModel(reason error, wait time.Duration) {
-	p.note("parley: trying again in %s: %s", wait.Round(100*time.Millisecond), errorText(reason))
+	p.Note("parley: trying again in %s: %s", wait.Round(100*time.Millisecond), errorText(reason))
 }
 
 // openModel makes the client of a chosen model. Nothing is sent.
@@ -217,7 +218,7 @@ func (p *program) clientOf(ctx context.Context, c *chosenModel) (host.Model, *mo
 	}
 	m, err := c.provider.open(o)
 	if err != nil {
-		return nil, nil, usagef("the model %s: %w", c, err)
+		return nil, nil, kit.Usagef("the model %s: %w", c, err)
 	}
 	return m, o, nil
 }

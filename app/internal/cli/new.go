@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/scaffold"
 )
 
@@ -15,7 +16,7 @@ func (p *program) newCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new",
 		Short: "Write the files of something new: a server",
-		Args:  noCommand,
+		Args:  kit.NoCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(p.newServerCommand())
@@ -42,7 +43,7 @@ library on this machine.`,
 		Example: `  parley new server words
   parley new server words --module github.com/ada/words --dir src/words
   parley new server words --replace ../parley`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error { return p.newServer(args[0], &flags) },
 	}
 	f := cmd.Flags()
@@ -64,7 +65,7 @@ type newServerReport struct {
 
 func (p *program) newServer(name string, flags *newServerFlags) error {
 	if err := scaffold.CheckName(name); err != nil {
-		return usagef("%w", err)
+		return kit.Usagef("%w", err)
 	}
 	s := &scaffold.Server{Name: name, Module: flags.module, Version: libraryVersion(), Replace: flags.replace}
 	if s.Module == "" {
@@ -76,24 +77,24 @@ func (p *program) newServer(name string, flags *newServerFlags) error {
 	}
 	var err error
 	if r.Files, err = s.Write(r.Folder); err != nil {
-		return usagef("the server %s cannot be written: %w", name, err)
+		return kit.Usagef("the server %s cannot be written: %w", name, err)
 	}
 	r.Next = []string{"cd " + shellWord(r.Folder), "go mod tidy", "go test ./...", "go build -o " + name + " ."}
 	if s.Replace != "" { // go.mod and go.sum are complete
 		r.Library, r.Next = "", append(r.Next[:1], r.Next[2:]...)
 	}
-	if p.json {
-		return p.printJSON(r)
+	if p.JSON {
+		return p.PrintJSON(r)
 	}
 	for _, file := range r.Files {
-		if err := p.println(filepath.Join(r.Folder, filepath.FromSlash(file))); err != nil {
+		if err := p.Println(filepath.Join(r.Folder, filepath.FromSlash(file))); err != nil {
 			return err
 		}
 	}
 	if s.Version == "" && s.Replace == "" {
-		p.note("parley: this program was not built from a released version, so go.mod names no version of %s;\n  'go mod tidy' takes the newest that is released, and --replace FOLDER uses a copy", scaffold.Library)
+		p.Note("parley: this program was not built from a released version, so go.mod names no version of %s;\n  'go mod tidy' takes the newest that is released, and --replace FOLDER uses a copy", scaffold.Library)
 	}
-	p.note("parley: the server %s is written; build and test it:\n    %s", name, strings.Join(r.Next, "\n    "))
+	p.Note("parley: the server %s is written; build and test it:\n    %s", name, strings.Join(r.Next, "\n    "))
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/registry"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
@@ -119,8 +120,8 @@ func (p *program) writePackage(cmd *cobra.Command, args []string, f *packageFlag
 	findings := registry.Check(text)
 	if !registry.Valid(findings) {
 		p.noteFindings(findings)
-		p.note("parley: server.json is not written, since it would not be valid")
-		return &silentError{exitContract}
+		p.Note("parley: server.json is not written, since it would not be valid")
+		return &kit.SilentError{Code: kit.ExitContract}
 	}
 	if err := p.writeOut(text, f); err != nil {
 		return err
@@ -168,7 +169,7 @@ func (f *packageFlags) document() (*registry.Server, error) {
 		}
 		doc.Repository = &registry.Repository{URL: f.repository, Source: source, Subfolder: f.subfolder}
 	case f.subfolder != "":
-		return nil, usagef("--subfolder goes with --repository")
+		return nil, kit.Usagef("--subfolder goes with --repository")
 	}
 	var err error
 	if doc.Packages, err = f.packaged(); err != nil {
@@ -182,7 +183,7 @@ func (f *packageFlags) document() (*registry.Server, error) {
 func (f *packageFlags) packaged() (list []registry.Package, err error) {
 	alone := len(f.arguments) + len(f.runtimeArgs) + len(f.env) + len(f.serves) + len(f.sha256) + len(f.bundle) + len(f.runtime)
 	if len(f.packages) == 0 && alone > 0 {
-		return nil, usagef("--arg, --runtime, --runtime-arg, --env, --serves, --sha256 and --bundle are about packages: give --package")
+		return nil, kit.Usagef("--arg, --runtime, --runtime-arg, --env, --serves, --sha256 and --bundle are about packages: give --package")
 	}
 	hash, err := f.hash()
 	if err != nil {
@@ -214,7 +215,7 @@ func (f *packageFlags) packaged() (list []registry.Package, err error) {
 		}
 	}
 	if hash != "" && bundles != 1 {
-		return nil, usagef("--sha256 and --bundle are about one package of mcpb, and there are %d", bundles)
+		return nil, kit.Usagef("--sha256 and --bundle are about one package of mcpb, and there are %d", bundles)
 	}
 	return list, nil
 }
@@ -223,18 +224,18 @@ func (f *packageFlags) packaged() (list []registry.Package, err error) {
 func (f *packageFlags) hash() (string, error) {
 	switch {
 	case f.sha256 != "" && f.bundle != "":
-		return "", usagef("--sha256 and --bundle say the same; give one of them")
+		return "", kit.Usagef("--sha256 and --bundle say the same; give one of them")
 	case f.bundle == "":
 		return f.sha256, nil
 	}
 	file, err := os.Open(f.bundle)
 	if err != nil {
-		return "", usagef("--bundle: %w", err)
+		return "", kit.Usagef("--bundle: %w", err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	sum := sha256.New()
 	if _, err := io.Copy(sum, file); err != nil {
-		return "", usagef("--bundle: %w", err)
+		return "", kit.Usagef("--bundle: %w", err)
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
@@ -248,7 +249,7 @@ func (f *packageFlags) remote() (list []registry.Transport, err error) {
 		list = append(list, registry.Transport{Type: registry.TransportSSE, URL: u})
 	}
 	if len(list) == 0 && len(f.headers)+len(f.at) > 0 {
-		return nil, usagef("--remote-header and --variable are about servers at URLs: give --remote or --remote-sse")
+		return nil, kit.Usagef("--remote-header and --variable are about servers at URLs: give --remote or --remote-sse")
 	}
 	headers, err := parsed("--remote-header", f.headers, registry.ParseVariable)
 	if err != nil {
@@ -279,7 +280,7 @@ func parsed[T any](flag string, texts []string, parse func(string) (T, error)) (
 	for _, text := range texts {
 		v, err := parse(text)
 		if err != nil {
-			return nil, usagef("%s: %w", flag, err)
+			return nil, kit.Usagef("%s: %w", flag, err)
 		}
 		list = append(list, v)
 	}
@@ -289,7 +290,7 @@ func parsed[T any](flag string, texts []string, parse func(string) (T, error)) (
 // writeOut writes the file, or to standard output.
 func (p *program) writeOut(text []byte, f *packageFlags) error {
 	if f.out == "-" {
-		return p.print(string(text))
+		return p.Print(string(text))
 	}
 	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if f.force {
@@ -297,17 +298,17 @@ func (p *program) writeOut(text []byte, f *packageFlags) error {
 	}
 	file, err := os.OpenFile(f.out, how, 0o644) // it is to be published
 	if errors.Is(err, fs.ErrExist) {
-		return usagef("%s is there already; --force writes over it, and --out names another file", f.out)
+		return kit.Usagef("%s is there already; --force writes over it, and --out names another file", f.out)
 	}
 	if err != nil {
-		return usagef("--out: %w", err)
+		return kit.Usagef("--out: %w", err)
 	}
 	_, err = io.Copy(file, bytes.NewReader(text))
 	if err = errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("writing %s: %w", f.out, err)
 	}
-	if p.json {
-		return p.print(string(text))
+	if p.JSON {
+		return p.Print(string(text))
 	}
-	return p.println(f.out)
+	return p.Println(f.out)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/registry"
 	"github.com/parley-mcp/parley/host"
 )
@@ -25,7 +26,7 @@ is given away; a warning is likely to be a mistake. The exit code is 6 if there
 are errors, or with --strict if there is anything. FILE is - for standard input.`,
 		Example: `  parley package check server.json
   parley package check --json server.json`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error { return p.checkPackage(args[0], strict) },
 	}
 	cmd.Flags().BoolVar(&strict, "strict", false, "let warnings count as errors do")
@@ -46,31 +47,31 @@ func (p *program) checkPackage(name string, strict bool) error {
 	}
 	r := packageReport{File: name, Findings: registry.Check(text)}
 	r.Valid = registry.Valid(r.Findings) && (!strict || len(r.Findings) == 0)
-	if p.json {
-		err = p.printJSON(r)
+	if p.JSON {
+		err = p.PrintJSON(r)
 	} else {
 		err = p.printFindings(name, r)
 	}
 	if err == nil && !r.Valid {
-		err = &silentError{exitContract}
+		err = &kit.SilentError{Code: kit.ExitContract}
 	}
 	return err
 }
 
 // readPackage reads a file, or standard input, and no more of it than is checked.
 func (p *program) readPackage(name string) ([]byte, error) {
-	in := p.streams.In
+	in := p.Streams.In
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, usagef("%w", err)
+			return nil, kit.Usagef("%w", err)
 		}
 		defer func() { _ = file.Close() }() // it was only read
 		in = file
 	}
 	text, err := io.ReadAll(io.LimitReader(in, registry.MaxFile+1))
 	if err != nil {
-		return nil, usagef("reading %s: %w", name, err)
+		return nil, kit.Usagef("reading %s: %w", name, err)
 	}
 	return text, nil
 }
@@ -78,7 +79,7 @@ func (p *program) readPackage(name string) ([]byte, error) {
 // printFindings writes findings as lines that editors understand.
 func (p *program) printFindings(name string, r packageReport) error {
 	if len(r.Findings) == 0 {
-		return p.println(name + " is valid")
+		return p.Println(name + " is valid")
 	}
 	var b strings.Builder
 	for _, f := range r.Findings {
@@ -87,13 +88,13 @@ func (p *program) printFindings(name string, r packageReport) error {
 	if r.Valid {
 		b.WriteString(name + " is valid\n")
 	}
-	return p.print(b.String())
+	return p.Print(b.String())
 }
 
 // noteFindings writes findings about what was made to standard error.
 func (p *program) noteFindings(findings []registry.Finding) {
 	for _, f := range findings {
-		p.note("parley: %s", findingLine("server.json", f))
+		p.Note("parley: %s", findingLine("server.json", f))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/policy"
@@ -25,20 +26,20 @@ where a rule allows it.`,
 		Example: `  parley pins
   parley pins show files write_file
   parley pins forget files`,
-		Args: noCommand,
+		Args: kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withLocal(func(db *local.DB) error { return p.listPins(cmd.Context(), db) })
 		},
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "show SERVER [TOOL]", Short: "Show a definition that you agreed to; without TOOL the server's instructions",
-		Args: usageArgs(cobra.RangeArgs(1, 2)),
+		Args: kit.UsageArgs(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withLocal(func(db *local.DB) error { return p.showPins(cmd.Context(), db, args) })
 		},
 	}, &cobra.Command{
 		Use: "forget SERVER [TOOL]", Short: "Forget the definition of a tool, or all of a server",
-		Args: usageArgs(cobra.RangeArgs(1, 2)),
+		Args: kit.UsageArgs(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withLocal(func(db *local.DB) error { return p.forgetPins(cmd.Context(), db, args) })
 		},
@@ -79,16 +80,16 @@ func (p *program) listPins(ctx context.Context, db *local.DB) error {
 		server, entry := pinServer(pin.PinKey)
 		listed = append(listed, listedPin{server, entry, pin.Tool, pin.Digest, pin.Time})
 	}
-	if p.json {
-		return p.printJSON(struct {
+	if p.JSON {
+		return p.PrintJSON(struct {
 			Pins []listedPin `json:"pins"`
 		}{listed})
 	}
-	var t table
+	var t kit.Table
 	for _, pin := range listed {
-		t.add(pin.Server, fmt.Sprintf("%s  %s  %s", pin.Time.Local().Format(time.DateTime), shortDigest(pin.Digest), pinAbout(pin.Tool)))
+		t.Add(pin.Server, fmt.Sprintf("%s  %s  %s", pin.Time.Local().Format(time.DateTime), shortDigest(pin.Digest), pinAbout(pin.Tool)))
 	}
-	return p.print(t.String())
+	return p.Print(t.String())
 }
 
 // pinAbout names what a pin is about.
@@ -119,7 +120,7 @@ func findPins(ctx context.Context, db *local.DB, server string, wanted func(tool
 		}
 	}
 	if len(found) == 0 {
-		return nil, usagef("nothing that you agreed to is kept under that name; 'parley pins' lists what is")
+		return nil, kit.Usagef("nothing that you agreed to is kept under that name; 'parley pins' lists what is")
 	}
 	return found, nil
 }
@@ -133,8 +134,8 @@ func (p *program) showPins(ctx context.Context, db *local.DB, args []string) err
 	}
 	for i := range found {
 		pin := &found[i]
-		if p.json {
-			if err := p.printJSON(pin); err != nil {
+		if p.JSON {
+			if err := p.PrintJSON(pin); err != nil {
 				return err
 			}
 			continue
@@ -144,7 +145,7 @@ func (p *program) showPins(ctx context.Context, db *local.DB, args []string) err
 			server += " (entry " + entry + ")"
 		}
 		head := fmt.Sprintf("%s of server %s, agreed to at %s, %s:", pinAbout(pin.Tool), server, pin.Time.Local().Format(time.DateTime), pin.Digest)
-		if err := p.println(host.EscapeLine(head) + "\n" + host.Indent(pin.Definition)); err != nil {
+		if err := p.Println(host.EscapeLine(head) + "\n" + host.Indent(pin.Definition)); err != nil {
 			return err
 		}
 	}
@@ -164,7 +165,7 @@ func (p *program) forgetPins(ctx context.Context, db *local.DB, args []string) e
 		if err := errors.Join(db.DeletePin(ctx, pin.PinKey), db.Audit(ctx, entry)); err != nil {
 			return err
 		}
-		p.note("Forgotten: %s of server %s.", host.EscapeLine(pinAbout(pin.Tool)), host.EscapeLine(server))
+		p.Note("Forgotten: %s of server %s.", host.EscapeLine(pinAbout(pin.Tool)), host.EscapeLine(server))
 	}
 	return nil
 }

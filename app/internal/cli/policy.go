@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/model"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/host"
@@ -24,7 +25,7 @@ func (p *program) policyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Explain, check and test the rules of your configuration",
-		Args:  noCommand,
+		Args:  kit.NoCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(p.policyExplainCommand(), p.policyLintCommand(), p.policyTestCommand())
@@ -136,18 +137,18 @@ func (p *program) policyExplainCommand() *cobra.Command {
 		Short: "Say what the rules decide about a call, which one, and why the others do not",
 		Example: `  parley policy explain files/write_file path=/etc/passwd
   parley policy explain web/fetch --args '{"url":"https://example.com"}'`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: kit.UsageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, words []string) error {
 			server, name, found := strings.Cut(words[0], "/")
 			if !found {
-				return usagef("write the call as SERVER/NAME, for example everything/add")
+				return kit.Usagef("write the call as SERVER/NAME, for example everything/add")
 			}
 			given, err := keyValues(words[1:])
 			if err != nil {
 				return err
 			}
 			if args != "" && len(given) > 0 {
-				return usagef("give the arguments as KEY=VALUE or with --args, not both")
+				return kit.Usagef("give the arguments as KEY=VALUE or with --args, not both")
 			}
 			raw := mcp.RawValue(args)
 			if args == "" {
@@ -156,7 +157,7 @@ func (p *program) policyExplainCommand() *cobra.Command {
 				err = fmt.Errorf("--args: that is no JSON object: %w", wrong)
 			}
 			if err != nil {
-				return usagef("%w", err)
+				return kit.Usagef("%w", err)
 			}
 			q := &policy.Query{Kind: policy.Kind(kind), Server: server, Name: name, Arguments: raw, Trusted: trusted, Time: time.Now(), Client: "parley"}
 			if readOnly {
@@ -184,7 +185,7 @@ func (p *program) policyExplainCommand() *cobra.Command {
 func (p *program) explainCall(book *rulebook, q *policy.Query) error {
 	e := book.Explain(q)
 	effect, why := book.decided(q, e.Verdict)
-	if p.json {
+	if p.JSON {
 		type considered struct {
 			Rule   *policy.Rule `json:"rule"`
 			Source string       `json:"source"`
@@ -199,7 +200,7 @@ func (p *program) explainCall(book *rulebook, q *policy.Query) error {
 		for _, c := range e.Considered {
 			out.Rules = append(out.Rules, considered{c.Rule, c.Rule.Source.String(), c.Result.String(), c.Detail})
 		}
-		return p.printJSON(out)
+		return p.PrintJSON(out)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", effect, host.EscapeLine(why))
@@ -213,7 +214,7 @@ func (p *program) explainCall(book *rulebook, q *policy.Query) error {
 		}
 		b.WriteString("\n")
 	}
-	return p.print(b.String())
+	return p.Print(b.String())
 }
 
 func (p *program) policyLintCommand() *cobra.Command {
@@ -221,19 +222,19 @@ func (p *program) policyLintCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint",
 		Short: "Find rules that can never match, or that change nothing",
-		Long:  wrapped("Find rules that can never match, or that change nothing. What is found is proved, not guessed; the exit code is 6 then."),
-		Args:  usageArgs(cobra.NoArgs),
+		Long:  kit.Wrap("Find rules that can never match, or that change nothing. What is found is proved, not guessed; the exit code is 6 then."),
+		Args:  kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withPolicy(cmd.Context(), &flags, func(book *rulebook) error {
 				findings := book.lint()
 				for _, f := range findings {
-					if err := p.println(host.EscapeLine(f)); err != nil {
+					if err := p.Println(host.EscapeLine(f)); err != nil {
 						return err
 					}
 				}
-				p.note("%d rules, %d findings", len(book.Rules()), len(findings))
+				p.Note("%d rules, %d findings", len(book.Rules()), len(findings))
 				if len(findings) > 0 {
-					return &silentError{exitContract}
+					return &kit.SilentError{Code: kit.ExitContract}
 				}
 				return nil
 			})
@@ -267,15 +268,15 @@ func (p *program) policyTestCommand() *cobra.Command {
 A row may also have kind, trusted, readOnly, labels and dir, the folder at which
 relative paths begin; the default is the folder of the server's entry, if it is
 known. The exit code is 6 if a row is decided otherwise.`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			raw, err := os.ReadFile(args[0])
 			if err != nil {
-				return usagef("reading the table: %w", err)
+				return kit.Usagef("reading the table: %w", err)
 			}
 			var cases []policyCase
 			if err := strictjson.Unmarshal(raw, &cases); err != nil {
-				return usagef("reading the table %s: %w", args[0], err)
+				return kit.Usagef("reading the table %s: %w", args[0], err)
 			}
 			return p.withPolicy(cmd.Context(), &flags, func(book *rulebook) error { return p.testPolicy(book, cases) })
 		},
@@ -300,16 +301,16 @@ func (p *program) testPolicy(book *rulebook, cases []policyCase) error {
 			continue
 		}
 		failed++
-		if err := p.println(host.EscapeLine(fmt.Sprintf("row %d: %s/%s is decided %s, expected %s: %s", i+1, c.Server, c.Name, effect, c.Expect, why))); err != nil {
+		if err := p.Println(host.EscapeLine(fmt.Sprintf("row %d: %s/%s is decided %s, expected %s: %s", i+1, c.Server, c.Name, effect, c.Expect, why))); err != nil {
 			return err
 		}
 	}
-	p.note("%d rows, %d decided otherwise", len(cases), failed)
+	p.Note("%d rows, %d decided otherwise", len(cases), failed)
 	if failed > 0 {
-		return &silentError{exitContract}
+		return &kit.SilentError{Code: kit.ExitContract}
 	}
 	if len(cases) == 0 {
-		return usagef("the table has no rows")
+		return kit.Usagef("the table has no rows")
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/model"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
@@ -22,15 +22,13 @@ import (
 
 // A program is one run of the command line: its streams and its flags.
 type program struct {
-	streams *Streams
+	kit.Console
 
 	serverFlags []string
 	headers     []string
 	protocol    string
 	roots       []string
 	logLevel    string
-	json        bool
-	verbose     bool
 
 	allow, ask, deny []string
 
@@ -69,29 +67,8 @@ func (p *program) globals(f *pflag.FlagSet) {
 	f.StringVar(&p.protocol, "protocol", "", "protocol `VERSION` to insist on (default: the newest that suits both)")
 	f.StringArrayVar(&p.roots, "root", nil, "`DIRECTORY` to tell servers about (default: none)")
 	f.StringVar(&p.logLevel, "logs", "", "show log messages of servers from this `LEVEL` on: debug, info, notice, warning, error, ...")
-	f.BoolVar(&p.json, "json", false, "write results as JSON")
-	f.BoolVarP(&p.verbose, "verbose", "v", false, "show what goes on between this program and the servers")
-}
-
-// logger takes what is no result and no error. Without --verbose a command that
-// uses servers shows none of it.
-func (p *program) logger() *slog.Logger {
-	if !p.verbose {
-		return slog.New(slog.DiscardHandler)
-	}
-	return p.logFrom(slog.LevelDebug)
-}
-
-// serverLogger is the logger of a command that is a server: what goes wrong
-// there they go nowhere else. Without --verbose it begins at warnings.
-func (p *program) serverLogger() *slog.Logger { return p.logFrom(slog.LevelWarn) }
-
-// logFrom returns a logger that begins at a level, and with --verbose at debug messages.
-func (p *program) logFrom(level slog.Level) *slog.Logger {
-	if p.verbose {
-		level = slog.LevelDebug
-	}
-	return slog.New(slog.NewTextHandler(p.streams.Err, &slog.HandlerOptions{Level: level}))
+	f.BoolVar(&p.JSON, "json", false, "write results as JSON")
+	f.BoolVarP(&p.Verbose, "verbose", "v", false, "show what goes on between this program and the servers")
 }
 
 // open makes the host with the servers of the command line, for a command of the
@@ -102,7 +79,7 @@ func (p *program) open(ctx context.Context) (*host.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts.Attended = p.streams.InTerminal
+	opts.Attended = p.Streams.InTerminal
 	managed, err := p.managedRules()
 	if err != nil {
 		return nil, err
@@ -138,7 +115,7 @@ func (p *program) with(ctx context.Context, fn func(h *host.Host) error) error {
 	}
 	leave()
 	if closeErr := h.Close(); err == nil && closeErr != nil {
-		p.logger().Warn("closing a server", "error", closeErr)
+		p.Logger().Warn("closing a server", "error", closeErr)
 	}
 	return err
 }
@@ -148,7 +125,7 @@ func (p *program) noteProblems(h *host.Host) {
 	for _, s := range h.Status() {
 		s.Problems = p.maskedProblems(s.Problems)
 		if wrong := s.Wrong(); wrong != "" {
-			p.note("parley: server %q: %s; 'parley doctor' says what is wrong with a server", s.Name, host.EscapeLine(wrong))
+			p.Note("parley: server %q: %s; 'parley doctor' says what is wrong with a server", s.Name, host.EscapeLine(wrong))
 		}
 	}
 }
@@ -159,7 +136,7 @@ func (p *program) withOne(ctx context.Context, fn func(c *client.Client) error) 
 	return p.with(ctx, func(h *host.Host) error {
 		names := h.Servers()
 		if len(names) != 1 {
-			return usagef("this command is about one server; give --server once")
+			return kit.Usagef("this command is about one server; give --server once")
 		}
 		c, err := h.Client(ctx, names[0])
 		if err != nil {
@@ -171,7 +148,7 @@ func (p *program) withOne(ctx context.Context, fn func(c *client.Client) error) 
 
 // atServer says which server an error comes from, if it does not say so.
 func atServer(name string, err error) error {
-	if err == nil || errors.As(err, new(*usageError)) || errors.As(err, new(*silentError)) {
+	if err == nil || errors.As(err, new(*kit.UsageError)) || errors.As(err, new(*kit.SilentError)) {
 		return err
 	}
 	return fmt.Errorf("server %q: %w", name, err)
@@ -188,7 +165,7 @@ func keyValues(args []string) ([]model.Pair, error) {
 	for _, a := range args {
 		key, value, found := strings.Cut(a, "=")
 		if !found || key == "" {
-			return nil, usagef("argument %q: write it as key=value", a)
+			return nil, kit.Usagef("argument %q: write it as key=value", a)
 		}
 		list = append(list, model.Pair{Key: key, Value: value})
 	}
@@ -200,7 +177,7 @@ func pairs(args []string) ([]model.Pair, error) {
 	list, err := keyValues(args)
 	for i, pair := range list {
 		if slices.ContainsFunc(list[:i], func(p model.Pair) bool { return p.Key == pair.Key }) {
-			return nil, usagef("argument %q is given twice", pair.Key)
+			return nil, kit.Usagef("argument %q is given twice", pair.Key)
 		}
 	}
 	return list, err

@@ -38,9 +38,9 @@ func (g *progress) show(done, total float64, message string) {
 	if message != "" {
 		text += " " + shorten(host.EscapeLine(shorten(message, maxMessage)), maxMessage)
 	}
-	if !g.p.streams.ErrTerminal {
+	if !g.p.Streams.ErrTerminal {
 		if g.lines++; g.lines <= progressLines {
-			g.p.note("%s", text)
+			g.p.Note("%s", text)
 		}
 		return
 	}
@@ -49,13 +49,13 @@ func (g *progress) show(done, total float64, message string) {
 		return
 	}
 	g.last, g.dirty = now, true
-	_, _ = fmt.Fprintf(g.p.streams.Err, "\r\x1b[K%s", fitting(text, g.p.width()-1))
+	_, _ = fmt.Fprintf(g.p.Streams.Err, "\r\x1b[K%s", fitting(text, g.p.width()-1))
 }
 
 // end clears the line, so that what follows stands alone.
 func (g *progress) end() {
 	if g.dirty {
-		_, _ = fmt.Fprint(g.p.streams.Err, "\r\x1b[K")
+		_, _ = fmt.Fprint(g.p.Streams.Err, "\r\x1b[K")
 		g.dirty = false
 	}
 }
@@ -76,8 +76,8 @@ func fitting(text string, columns int) string {
 
 // width is the columns of the terminal.
 func (p *program) width() int {
-	if p.streams.Width != nil {
-		if w := p.streams.Width(); w > 0 {
+	if p.Streams.Width != nil {
+		if w := p.Streams.Width(); w > 0 {
 			return w
 		}
 	}

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -35,14 +37,14 @@ func (p *program) promptCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if p.json {
-					return p.printJSON(result)
+				if p.JSON {
+					return p.PrintJSON(result)
 				}
 				var b strings.Builder
 				for _, m := range result.Messages {
 					fmt.Fprintf(&b, "%s: %s\n", m.Role, host.ContentText(m.Content))
 				}
-				return p.print(b.String())
+				return p.Print(b.String())
 			})
 		},
 	}
@@ -59,12 +61,12 @@ func (p *program) listPrompts(cmd *cobra.Command, c *client.Client) error {
 		}
 		prompts = append(prompts, prompt)
 	}
-	if p.json {
+	if p.JSON {
 		return p.printMaskedJSON(struct {
 			Prompts []*mcp.Prompt `json:"prompts"`
 		}{prompts})
 	}
-	var t table
+	var t kit.Table
 	for _, prompt := range prompts {
 		var names []string
 		for _, a := range prompt.Arguments {
@@ -74,9 +76,9 @@ func (p *program) listPrompts(cmd *cobra.Command, c *client.Client) error {
 			}
 			names = append(names, name)
 		}
-		t.add(prompt.Name+"("+strings.Join(names, ", ")+")", about(prompt.Description, prompt.Title))
+		t.Add(prompt.Name+"("+strings.Join(names, ", ")+")", cmp.Or(prompt.Description, prompt.Title))
 	}
-	return p.print(p.masked(t.String()))
+	return p.Print(p.masked(t.String()))
 }
 
 func (p *program) completeCommand() *cobra.Command {
@@ -88,7 +90,7 @@ resource template, that begin like PREFIX. Further KEY=VALUE are arguments that
 are filled in already.`,
 		Example: `  parley complete prompt briefing city=Par
   parley complete resource 'demo://cities/{country}/{city}' city=M country=France`,
-		Args: usageArgs(cobra.MinimumNArgs(3)),
+		Args: kit.UsageArgs(cobra.MinimumNArgs(3)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			given, err := pairs(args[2:])
 			if err != nil {
@@ -101,7 +103,7 @@ are filled in already.`,
 			case "resource":
 				params.Ref = mcp.ResourceRef(args[1])
 			default:
-				return usagef("complete %q: write 'complete prompt NAME ...' or 'complete resource TEMPLATE ...'", args[0])
+				return kit.Usagef("complete %q: write 'complete prompt NAME ...' or 'complete resource TEMPLATE ...'", args[0])
 			}
 			if len(given) > 1 {
 				params.Context = &mcp.CompletionContext{Arguments: make(map[string]string)}
@@ -114,16 +116,16 @@ are filled in already.`,
 				if err != nil {
 					return err
 				}
-				if p.json {
-					return p.printJSON(result)
+				if p.JSON {
+					return p.PrintJSON(result)
 				}
 				for _, value := range result.Values {
-					if err := p.println(host.EscapeLine(value)); err != nil {
+					if err := p.Println(host.EscapeLine(value)); err != nil {
 						return err
 					}
 				}
 				if result.HasMore {
-					p.note("parley: there are more; write more of the beginning")
+					p.Note("parley: there are more; write more of the beginning")
 				}
 				return nil
 			})

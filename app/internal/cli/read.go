@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -20,7 +22,7 @@ func (p *program) readCommand() *cobra.Command {
 templates of the server.`,
 		Example: `  parley read
   parley read demo://text > text.txt`,
-		Args: usageArgs(cobra.MaximumNArgs(1)),
+		Args: kit.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withOne(cmd.Context(), func(c *client.Client) error {
 				if len(args) == 0 {
@@ -30,8 +32,8 @@ templates of the server.`,
 				if err != nil {
 					return err
 				}
-				if p.json {
-					return p.printJSON(result)
+				if p.JSON {
+					return p.PrintJSON(result)
 				}
 				return p.printContents(result.Contents)
 			})
@@ -46,14 +48,14 @@ func (p *program) printContents(list []mcp.ResourceContents) error {
 		c := &list[i]
 		var err error
 		switch {
-		case c.Blob == nil && p.streams.OutTerminal:
-			err = p.println(c.Text)
+		case c.Blob == nil && p.Streams.OutTerminal:
+			err = p.Println(c.Text)
 		case c.Blob == nil:
-			err = p.print(c.Text)
-		case p.streams.OutTerminal:
-			err = p.println(host.ResourceText(c) + "\nIt is not text; write it into a file with > FILE")
+			err = p.Print(c.Text)
+		case p.Streams.OutTerminal:
+			err = p.Println(host.ResourceText(c) + "\nIt is not text; write it into a file with > FILE")
 		default:
-			if _, err = p.streams.Out.Write(c.Blob); err != nil {
+			if _, err = p.Streams.Out.Write(c.Blob); err != nil {
 				err = fmt.Errorf("writing the resource: %w", err)
 			}
 		}
@@ -85,28 +87,18 @@ func (p *program) listResources(cmd *cobra.Command, c *client.Client) error {
 		}
 		templates = append(templates, t)
 	}
-	if p.json {
+	if p.JSON {
 		return p.printMaskedJSON(struct {
 			Resources []*mcp.Resource         `json:"resources"`
 			Templates []*mcp.ResourceTemplate `json:"resourceTemplates"`
 		}{resources, templates})
 	}
-	var t table
+	var t kit.Table
 	for _, r := range resources {
-		t.add(r.URI, about(r.Description, r.Title, r.Name))
+		t.Add(r.URI, cmp.Or(r.Description, r.Title, r.Name))
 	}
 	for _, r := range templates {
-		t.add(r.URITemplate, about(r.Description, r.Title, r.Name))
+		t.Add(r.URITemplate, cmp.Or(r.Description, r.Title, r.Name))
 	}
-	return p.print(p.masked(t.String()))
-}
-
-// about is the first text that says something.
-func about(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
+	return p.Print(p.masked(t.String()))
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/inspect/cassette"
-	"github.com/parley-mcp/parley/app/internal/inspect/mask"
+	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/transport"
@@ -44,7 +45,7 @@ before you give it away.`,
   parley record --out echo.cassette --call echo message=hello -- ./server
   parley record --out far.cassette --http :8080 https://example.com/mcp
   parley record --out session.cassette -- npx -y @modelcontextprotocol/server-everything < requests.jsonl`,
-		Args: usageArgs(cobra.ArbitraryArgs),
+		Args: kit.UsageArgs(cobra.ArbitraryArgs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.record(cmd, args, file, address, secrets, session)
 		},
@@ -58,7 +59,7 @@ before you give it away.`,
 
 func (p *program) record(cmd *cobra.Command, args []string, file, address string, secrets *secretFlags, session *sessionFlags) error {
 	if file == "" {
-		return usagef("say where the recording goes: --out FILE")
+		return kit.Usagef("say where the recording goes: --out FILE")
 	}
 	t, calls, m, err := p.observation(cmd, args, secrets, session)
 	if err != nil {
@@ -69,10 +70,10 @@ func (p *program) record(cmd *cobra.Command, args []string, file, address string
 			return err
 		}
 		if session.asked() {
-			return usagef("--list, --call and --method are a session of this program's own; with --http clients have theirs")
+			return kit.Usagef("--list, --call and --method are a session of this program's own; with --http clients have theirs")
 		}
 	}
-	own := p.streams.InTerminal || session.asked()
+	own := p.Streams.InTerminal || session.asked()
 	var tap transport.Tap // once there is a file
 	p.tap = func(e transport.TapEvent) {
 		if tap != nil {
@@ -98,7 +99,7 @@ func (p *program) record(cmd *cobra.Command, args []string, file, address string
 	default:
 		err = p.recordBetween(cmd.Context(), &s, m, recorder, &tap)
 	}
-	if address != "" && errors.Is(err, errInterrupted) {
+	if address != "" && errors.Is(err, kit.ErrInterrupted) {
 		err = nil // it goes on until then
 	}
 	frames, writing := recorder.Close()
@@ -106,7 +107,7 @@ func (p *program) record(cmd *cobra.Command, args []string, file, address string
 		writing = closeErr
 	}
 	if writing == nil {
-		p.note("parley: %d frames are in %s", frames, host.EscapeLine(file))
+		p.Note("parley: %d frames are in %s", frames, host.EscapeLine(file))
 	}
 	if err != nil {
 		err = p.maskedLog(m, err)
@@ -120,7 +121,7 @@ func beginCassette(file, server string, m *mask.Masker) (*os.File, *cassette.Rec
 	if err != nil {
 		return nil, nil, err
 	}
-	recorder, err := cassette.Record(out, cassette.Header{Program: "parley " + version(), Server: server}, m)
+	recorder, err := cassette.Record(out, cassette.Header{Program: "parley " + kit.Version(), Server: server}, m)
 	if err != nil {
 		return nil, nil, errors.Join(err, out.Close())
 	}
@@ -132,19 +133,19 @@ func beginCassette(file, server string, m *mask.Masker) (*os.File, *cassette.Rec
 func createCassette(file string) (*os.File, error) {
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, usagef("--out: %w", err)
+		return nil, kit.Usagef("--out: %w", err)
 	}
 	info, err := f.Stat()
 	if err == nil && info.Mode().IsRegular() && info.Size() > 0 {
 		if _, wrong := cassette.NewReader(f); wrong != nil {
-			return nil, errors.Join(usagef("--out %s: there is a file of that name that is no cassette of this version; name another one", file), f.Close())
+			return nil, errors.Join(kit.Usagef("--out %s: there is a file of that name that is no cassette of this version; name another one", file), f.Close())
 		}
 		if _, err = f.Seek(0, io.SeekStart); err == nil {
 			err = f.Truncate(0)
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(usagef("--out: %w", err), f.Close())
+		return nil, errors.Join(kit.Usagef("--out: %w", err), f.Close())
 	}
 	return f, nil
 }
@@ -164,7 +165,7 @@ func (p *program) recordBetween(ctx context.Context, s *host.Server, m *mask.Mas
 		}
 		return context.Cause(ctx)
 	}
-	if !p.verbose {
+	if !p.Verbose {
 		d.Stderr = noting{p, m} // the client's to show, as that of the server itself
 	}
 	server, err := d.Start()
@@ -186,16 +187,16 @@ type noting struct {
 
 // Write takes one line.
 func (n noting) Write(line []byte) (int, error) {
-	n.p.note("%s", n.m.Text(strings.TrimSuffix(string(line), "\n")))
+	n.p.Note("%s", n.m.Text(strings.TrimSuffix(string(line), "\n")))
 	return len(line), nil
 }
 
 // standardStreams are standard input and output for a command that is a server.
 func (p *program) standardStreams() (io.ReadWriteCloser, error) {
-	if p.streams.In == io.Reader(os.Stdin) {
+	if p.Streams.In == io.Reader(os.Stdin) {
 		return stdio.Standard()
 	}
-	return &givenStreams{p.streams.In, p.streams.Out}, nil
+	return &givenStreams{p.Streams.In, p.Streams.Out}, nil
 }
 
 // givenStreams are streams that stand for standard input and output.

@@ -10,9 +10,11 @@ import (
 	"net/url"
 	"os"
 
+	"github.com/parley-mcp/parley/app/internal/front"
 	"github.com/parley-mcp/parley/app/internal/inspect/bridge"
 	"github.com/parley-mcp/parley/app/internal/inspect/cassette"
-	"github.com/parley-mcp/parley/app/internal/inspect/mask"
+	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -24,17 +26,17 @@ import (
 // person's sign-ins.
 func localAddress(address string) error {
 	if _, _, err := net.SplitHostPort(address); err != nil {
-		return usagef("--http %q: write it as HOST:PORT or :PORT", address)
+		return kit.Usagef("--http %q: write it as HOST:PORT or :PORT", address)
 	}
-	if listensEverywhere(address) {
-		return usagef("--http %q can be reached from other machines, which are not asked who they are; leave the host out", address)
+	if kit.ListensEverywhere(address) {
+		return kit.Usagef("--http %q can be reached from other machines, which are not asked who they are; leave the host out", address)
 	}
 	return nil
 }
 
 // recordHTTP stands in front of a server for clients over HTTP.
 func (p *program) recordHTTP(ctx context.Context, t target, s *host.Server, m *mask.Masker, recorder *cassette.Recorder, address string) error {
-	if d, ok := s.Dialer.(*stdio.CommandDialer); ok && !p.verbose {
+	if d, ok := s.Dialer.(*stdio.CommandDialer); ok && !p.Verbose {
 		d.Stderr = noting{p, m}
 	}
 	u, err := directURL(t)
@@ -42,11 +44,11 @@ func (p *program) recordHTTP(ctx context.Context, t target, s *host.Server, m *m
 		return err
 	}
 	if u == nil {
-		return p.serveBridged(ctx, s, address, "recording", p.serverLogger(), recorder.HTTP)
+		return p.serveBridged(ctx, s, address, "recording", p.ServerLogger(), recorder.HTTP)
 	}
 	header, err := p.header(u)
 	if err != nil {
-		return &usageError{err}
+		return kit.Usagef("%w", err)
 	}
 	through := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -62,7 +64,7 @@ func (p *program) recordHTTP(ctx context.Context, t target, s *host.Server, m *m
 		},
 		Transport:     p.httpClient(ctx, u).Transport,
 		FlushInterval: -1,                                                             // at once: a client waits for each message
-		ErrorLog:      slog.NewLogLogger(p.serverLogger().Handler(), slog.LevelDebug), // of responses that break off
+		ErrorLog:      slog.NewLogLogger(p.ServerLogger().Handler(), slog.LevelDebug), // of responses that break off
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, "the server gave no answer: "+m.Text(err.Error()), http.StatusBadGateway)
 		},
@@ -81,26 +83,26 @@ func (p *program) recordHTTP(ctx context.Context, t target, s *host.Server, m *m
 	})
 	listening := false
 	err = web.Serve(ctx, address, door, &web.ServeOptions{
-		Grace: shutdownTime, Logger: p.serverLogger(),
+		Grace: kit.ShutdownTime, Logger: p.ServerLogger(),
 		Listening: func(addr net.Addr) {
 			listening = true
-			p.note("parley: recording %q at http://%s%s; Ctrl-C ends it", s.Name, reachable(addr), u.EscapedPath())
+			p.Note("parley: recording %q at http://%s%s; Ctrl-C ends it", s.Name, front.Reachable(addr), u.EscapedPath())
 		},
 	})
 	if err != nil && !listening {
-		return usagef("--http: %w", err)
+		return kit.Usagef("--http: %w", err)
 	}
 	return err
 }
 
 // directURL is the URL of a server whose HTTP can be passed on as it is; nil for any other.
 func directURL(t target) (*url.URL, error) {
-	if t.command || len(t.words) != 1 || !isURL(t.words[0]) {
+	if t.command || len(t.words) != 1 || !kit.IsURL(t.words[0]) {
 		return nil, nil
 	}
 	u, err := url.Parse(t.words[0])
 	if err != nil {
-		return nil, usagef("%w", noURL(t.words[0], err))
+		return nil, kit.Usagef("%w", noURL(t.words[0], err))
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return nil, nil
@@ -125,19 +127,19 @@ func rewriteTo(r *httputil.ProxyRequest, u *url.URL) {
 // serveBridged serves one server over HTTP as the command bridge does, for callers of this machine. What
 // goes through the endpoint is shown to what around makes of it, if it is not nil.
 func (p *program) serveBridged(ctx context.Context, s *host.Server, address, what string, log *slog.Logger, around func(http.Handler) *cassette.HTTPRecorder) error {
-	flags := &bridgeFlags{connections: 32, httpFlags: httpFlags{http: address}, singleUser: true}
+	flags := &bridgeFlags{connections: 32, Flags: front.Flags{HTTP: address}, singleUser: true}
 	options := p.bridged(s, nil)
 	options.Client.Logger = log
 	b := bridge.New(s.Dialer, &bridge.Options{Proxy: options, Logger: log})
 	if err := b.Start(ctx); err != nil {
 		return p.addresses.name(&host.ServerError{Server: s.Name, State: host.StateStarting, Err: err})
 	}
-	return p.serveHTTP(ctx, &flags.httpFlags, &httpService{
-		name: s.Name, what: what, start: func() {}, shutdown: b.Shutdown,
-		mount: func(access web.Access) mounted {
+	return front.Serve(ctx, &p.Console, &flags.Flags, &front.Service{
+		Name: s.Name, What: what, Start: func() {}, Shutdown: b.Shutdown,
+		Mount: func(access web.Access) front.Endpoints {
 			made := p.mountBridge(b, access, flags)
 			if around != nil {
-				made.handlers[streamable.Path] = around(made.handlers[streamable.Path])
+				made.Handlers[streamable.Path] = around(made.Handlers[streamable.Path])
 			}
 			return made
 		},
@@ -191,5 +193,5 @@ func (p *program) replayHTTP(ctx context.Context, file, address string) error {
 		return err
 	}
 	s := &host.Server{Name: "replay", Origin: file, Dialer: &cassetteDialer{file}}
-	return p.serveBridged(ctx, s, address, "serving", p.logger(), nil) // what a recording does not have is no news
+	return p.serveBridged(ctx, s, address, "serving", p.Logger(), nil) // what a recording does not have is no news
 }

@@ -6,12 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/transport"
@@ -20,12 +20,6 @@ import (
 	"github.com/parley-mcp/parley/transport/websocket"
 )
 
-// isURL says whether a --server flag is an address and not a command.
-func isURL(flag string) bool {
-	scheme, _, found := strings.Cut(flag, "://")
-	return found && !strings.ContainsAny(scheme, " \t'\"/\\=")
-}
-
 // remote makes a server of a URL: Streamable HTTP, with the transport that came
 // before it for servers that know no other, or WebSocket.
 func (p *program) remote(ctx context.Context, name, address string) (host.Server, error) {
@@ -33,7 +27,7 @@ func (p *program) remote(ctx context.Context, name, address string) (host.Server
 	if err != nil {
 		return host.Server{}, noURL(address, err)
 	}
-	_ = p.streams.mask().URL(address) // learns what it masks
+	_ = p.Streams.Masker().URL(address) // learns what it masks
 	if u.Host == "" {
 		return host.Server{}, fmt.Errorf("the URL names no host; write it like https://example.com/mcp")
 	}
@@ -52,7 +46,7 @@ func (p *program) remote(ctx context.Context, name, address string) (host.Server
 	switch u.Scheme {
 	case "http", "https":
 		d, old := streamable.URL(address), sse.URL(address)
-		d.Logger, old.Logger = p.logger(), p.logger()
+		d.Logger, old.Logger = p.Logger(), p.Logger()
 		d.Header, old.Header = header, header
 		d.Client, old.Client = httpClient, httpClient
 		d.Tap, old.Tap = p.tap, p.tap
@@ -66,7 +60,7 @@ func (p *program) remote(ctx context.Context, name, address string) (host.Server
 		}
 	case "ws", "wss":
 		d := websocket.URL(address)
-		d.Logger, d.Header, d.Client, d.Tap = p.logger(), header, httpClient, p.tap
+		d.Logger, d.Header, d.Client, d.Tap = p.Logger(), header, httpClient, p.tap
 		s.Dialer = d
 	default:
 		return host.Server{}, fmt.Errorf("the scheme %q is not spoken; write http://, https://, ws:// or wss://", u.Scheme)
@@ -93,7 +87,7 @@ func (p *program) header(u *url.URL) (func(ctx context.Context) (http.Header, er
 			return nil, fmt.Errorf("--header: Host is what the URL says")
 		}
 		h.Add(key, value)
-		p.streams.mask().LearnHeader(key, value)
+		p.Streams.Masker().LearnHeader(key, value)
 	}
 	return func(context.Context) (http.Header, error) { return h.Clone(), nil }, nil
 }
@@ -105,12 +99,12 @@ func (p *program) oneURL() error {
 	}
 	urls := 0
 	for _, flag := range p.serverFlags {
-		if _, address := splitServerFlag(flag); isURL(address) {
+		if _, address := splitServerFlag(flag); kit.IsURL(address) {
 			urls++
 		}
 	}
 	if urls != 1 {
-		return usagef("--header goes with one server at a URL, so that no other one learns it")
+		return kit.Usagef("--header goes with one server at a URL, so that no other one learns it")
 	}
 	return nil
 }
@@ -134,7 +128,7 @@ func noURL(address string, err error) error {
 // where secrets may be.
 func shown(flag string) string {
 	name, address := splitServerFlag(flag)
-	if !isURL(address) {
+	if !kit.IsURL(address) {
 		return flag
 	}
 	scheme, rest, _ := strings.Cut(address, "://")
@@ -178,11 +172,4 @@ func hostName(u *url.URL) string {
 		return "server"
 	}
 	return clean
-}
-
-// listensEverywhere says whether an address to listen on can be reached from other
-// machines.
-func listensEverywhere(addr string) bool {
-	name, _, err := net.SplitHostPort(addr)
-	return err == nil && name != "" && !oauth.LoopbackHost(name)
 }

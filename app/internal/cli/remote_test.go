@@ -11,13 +11,14 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
 // command runs the program without a person.
 func command(t *testing.T, args ...string) (code int, out, err string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code = cli.Main(t.Context(), args, &cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr})
+	code = cli.Main(t.Context(), args, &kit.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr})
 	return code, stdout.String(), stderr.String()
 }
 
@@ -63,7 +64,7 @@ func TestServeHTTPFinishes(t *testing.T) {
 			done := make(chan int, 1)
 			go func() {
 				args := []string{"call", "trigger-long-running-operation", "duration=1", "steps=10", "--server", strings.Replace(url, "ADDRESS", address, 1)}
-				done <- cli.Main(context.Background(), args, &cli.Streams{In: strings.NewReader(""), Out: &out, Err: w})
+				done <- cli.Main(context.Background(), args, &kit.Streams{In: strings.NewReader(""), Out: &out, Err: w})
 				w.Close()
 			}()
 			lines := bufio.NewReader(said)

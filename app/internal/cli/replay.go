@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/inspect/cassette"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -36,14 +37,14 @@ what it has.
 With --against, or a command after --, the requests of the recorded client are sent
 to that server instead, and its answers are compared with the recorded ones. The
 differences are printed by their JSON pointers, and the exit code is 6 if there are any.
-` + wrapped("Not compared are "+cassette.Ignored+".") + `
+` + kit.Wrap("Not compared are "+cassette.Ignored+".") + `
 Notifications are not compared, nor requests that had no answer. Questions of the
 server are answered as they were in the recording.`,
 		Example: `  parley replay notes.cassette
   parley tools --server 'parley replay notes.cassette'
   parley replay notes.cassette --against https://example.com/mcp
   parley replay notes.cassette --ignore '/result/content/*/text' -- ./server`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: kit.UsageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.replay(cmd, args, flags) },
 	}
 	f := cmd.Flags()
@@ -55,41 +56,23 @@ server are answered as they were in the recording.`,
 	return cmd
 }
 
-// wrapped breaks a text into lines for the help.
-func wrapped(text string) string {
-	var b strings.Builder
-	width := 0
-	for i, word := range strings.Fields(text) {
-		switch {
-		case width+len(word) > 78:
-			b.WriteByte('\n')
-			width = 0
-		case i > 0:
-			b.WriteByte(' ')
-		}
-		b.WriteString(word)
-		width += len(word) + 1
-	}
-	return b.String()
-}
-
 func (p *program) replay(cmd *cobra.Command, args []string, flags *replayFlags) error {
 	var t target
 	switch dash := cmd.ArgsLenAtDash(); {
 	case dash == 1 && flags.against == "" && len(args) > 1:
 		t = target{args[1:], true}
 	case dash >= 0:
-		return usagef("write: parley replay FILE [--against SERVER | -- COMMAND]")
+		return kit.Usagef("write: parley replay FILE [--against SERVER | -- COMMAND]")
 	case len(args) > 1:
-		return usagef("one file is meant; the server to compare with stands behind --against, or its command behind --")
+		return kit.Usagef("one file is meant; the server to compare with stands behind --against, or its command behind --")
 	case flags.against != "":
 		t = target{words: []string{flags.against}}
 	case len(flags.ignore) > 0 || cmd.Flags().Changed("timeout"):
-		return usagef("--ignore and --timeout go with --against, or a command behind --")
+		return kit.Usagef("--ignore and --timeout go with --against, or a command behind --")
 	}
 	if cmd.Flags().Changed("http") {
 		if len(t.words) > 0 {
-			return usagef("--http serves the recording, and --against or a command compares with it; leave one out")
+			return kit.Usagef("--http serves the recording, and --against or a command compares with it; leave one out")
 		}
 		if err := localAddress(flags.http); err != nil {
 			return err
@@ -97,20 +80,20 @@ func (p *program) replay(cmd *cobra.Command, args []string, flags *replayFlags) 
 	}
 	for _, pointer := range flags.ignore {
 		if !strings.HasPrefix(pointer, "/result") && !strings.HasPrefix(pointer, "/error") {
-			return usagef("--ignore %q: write a JSON pointer that begins with /result or /error", pointer)
+			return kit.Usagef("--ignore %q: write a JSON pointer that begins with /result or /error", pointer)
 		}
 	}
 	file, err := os.Open(args[0])
 	if err != nil {
-		return usagef("%w", err)
+		return kit.Usagef("%w", err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	c, err := cassette.Open(file)
 	if err != nil {
-		return usagef("%s: %w", args[0], err)
+		return kit.Usagef("%s: %w", args[0], err)
 	}
 	if !c.Complete() {
-		p.note("parley: the recording was not ended in good order: the last messages may be missing")
+		p.Note("parley: the recording was not ended in good order: the last messages may be missing")
 	}
 	if len(t.words) > 0 {
 		return p.replayAgainst(cmd.Context(), c, t, flags)
@@ -118,8 +101,8 @@ func (p *program) replay(cmd *cobra.Command, args []string, flags *replayFlags) 
 	if flags.http != "" {
 		return p.replayHTTP(cmd.Context(), args[0], flags.http)
 	}
-	if p.streams.InTerminal {
-		p.note("parley: serving the recording on standard input and output, where a client is expected; Ctrl-D ends it")
+	if p.Streams.InTerminal {
+		p.Note("parley: serving the recording on standard input and output, where a client is expected; Ctrl-D ends it")
 	}
 	streams, err := p.standardStreams()
 	if err != nil {
@@ -147,18 +130,18 @@ func (p *program) replayAgainst(ctx context.Context, c *cassette.Cassette, t tar
 		return p.maskedLog(m, &host.ServerError{Server: s.Name, State: host.StateStarting, Err: err})
 	}
 	if report.Compared == 0 && len(report.Differences) == 0 {
-		return usagef("the cassette has no request with an answer: there is nothing to compare")
+		return kit.Usagef("the cassette has no request with an answer: there is nothing to compare")
 	}
-	if p.json {
-		err = p.printJSON(report)
+	if p.JSON {
+		err = p.PrintJSON(report)
 	} else {
-		err = p.print(reportText(report))
+		err = p.Print(reportText(report))
 	}
 	if report.Masked > 0 {
-		p.note("parley: %d requests were sent with marks in the place of secrets that were masked when they were recorded", report.Masked)
+		p.Note("parley: %d requests were sent with marks in the place of secrets that were masked when they were recorded", report.Masked)
 	}
 	if err == nil && len(report.Differences) > 0 {
-		err = &silentError{exitContract}
+		err = &kit.SilentError{Code: kit.ExitContract}
 	}
 	return err
 }

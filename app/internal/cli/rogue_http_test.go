@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
 // A site that gives what is no answer ends each command in its time, with the exit code of the guide
@@ -91,7 +92,7 @@ func TestRogueSites(t *testing.T) {
 			} {
 				ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("the command hangs"))
 				var out, said output
-				exit := cli.Main(ctx, append(args, at.URL+"/mcp"), &cli.Streams{In: strings.NewReader(""), Out: &out, Err: &said})
+				exit := cli.Main(ctx, append(args, at.URL+"/mcp"), &kit.Streams{In: strings.NewReader(""), Out: &out, Err: &said})
 				if ctx.Err() != nil {
 					t.Errorf("%s hangs", args[0])
 				}

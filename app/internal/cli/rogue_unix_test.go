@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/racetest"
 )
 
@@ -132,7 +133,7 @@ func against(t *testing.T, args []string) (exit int, out, said string, err error
 	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("the command hangs"))
 	defer cancel()
 	var stdout, stderr output
-	exit = cli.Main(ctx, args, &cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr})
+	exit = cli.Main(ctx, args, &kit.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr})
 	if ctx.Err() != nil {
 		t.Errorf("%s hangs", args[0])
 	}

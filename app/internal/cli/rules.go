@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
@@ -26,7 +27,7 @@ func (p *program) policyWith(others []policy.Rule) (*policy.Policy, error) {
 		for _, pattern := range flag.patterns {
 			r, err := policy.ParsePattern(flag.effect, pattern, policy.Source{File: flag.name, Text: pattern})
 			if err != nil {
-				return nil, usagef("%w", err)
+				return nil, kit.Usagef("%w", err)
 			}
 			rules = append(rules, r)
 		}
@@ -63,7 +64,7 @@ func (p *program) resolvedRoots() ([]mcp.Root, error) {
 	for _, dir := range p.roots {
 		root, err := host.Root(dir)
 		if err != nil {
-			return nil, usagef("--root: %w", err)
+			return nil, kit.Usagef("--root: %w", err)
 		}
 		found = append(found, root)
 	}
@@ -77,7 +78,7 @@ func (p *program) loadConfig(ctx context.Context, file string, store host.Store)
 	if file != "" {
 		cfg, err := config.LoadFile(file, opts)
 		if err != nil {
-			return nil, usagef("--config: %w", err)
+			return nil, kit.Usagef("--config: %w", err)
 		}
 		checkSignIns(cfg)
 		return cfg, nil
@@ -103,7 +104,7 @@ func (p *program) loadConfig(ctx context.Context, file string, store host.Store)
 // configOptions say where configuration is looked for. Without a home folder nothing is
 // in it, and other places count.
 func (p *program) configOptions() *config.Options {
-	opts := &config.Options{Root: p.streams.SystemRoot}
+	opts := &config.Options{Root: p.Streams.SystemRoot}
 	if _, err := os.UserHomeDir(); err != nil {
 		opts.Home = filepath.Join(string(filepath.Separator), "nonexistent")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -34,7 +35,7 @@ numbers and quoted texts.`,
 		Example: `  parley run "add 2 and 3"
   parley run --allow 'everything/*' "echo message=hello; then add 2 and 3"
   parley run --resume last --json "add 4 and 5"`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: kit.UsageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withConversation(cmd.Context(), &flags, false, func(c *conversation) error {
 				return p.run(cmd.Context(), c, strings.Join(args, " "))
@@ -68,16 +69,16 @@ func (p *program) run(ctx context.Context, c *conversation, request string) erro
 		return err
 	case v.err != nil:
 		return v.err
-	case !p.json && !v.ended:
-		if err := p.print("\n"); err != nil {
+	case !p.JSON && !v.ended:
+		if err := p.Print("\n"); err != nil {
 			return err
 		}
 	}
 	switch {
 	case end.Refused > 0 && end.Calls == 0:
-		return &silentError{exitConsent}
+		return &kit.SilentError{Code: kit.ExitConsent}
 	case end.Failed > 0 && end.Failed >= end.Calls:
-		return &silentError{exitTool}
+		return &kit.SilentError{Code: kit.ExitTool}
 	}
 	return nil
 }
@@ -103,7 +104,7 @@ type jsonRecord struct {
 }
 
 func (v *view) show(r *host.Record) {
-	if v.p.json && r.N > 0 {
+	if v.p.JSON && r.N > 0 {
 		v.json(r)
 	}
 	switch b := r.Body.(type) {
@@ -115,7 +116,7 @@ func (v *view) show(r *host.Record) {
 		v.calls[b.ID] = b
 	case *host.StartRecord:
 		call := v.calls[b.Call]
-		v.p.note("-> %s %s (%s)", callName(call), oneLine(b.Arguments), host.EscapeLine(b.Why))
+		v.p.Note("-> %s %s (%s)", callName(call), oneLine(b.Arguments), host.EscapeLine(b.Why))
 		v.progress[b.Call] = v.p.progress(call.Tool)
 	case *host.SkillRecord:
 		v.skill(b)
@@ -126,7 +127,7 @@ func (v *view) show(r *host.Record) {
 	case *host.ResultRecord:
 		v.result(b)
 	case *host.NoticeRecord:
-		v.p.note("parley: %s", errorText(errors.New(b.Text)))
+		v.p.Note("parley: %s", errorText(errors.New(b.Text)))
 	}
 }
 
@@ -136,7 +137,7 @@ func (v *view) json(r *host.Record) {
 		var raw []byte
 		raw, err = jsonrpc.JSON(jsonRecord{r.N, r.Time, r.Body.Kind(), body}).AppendJSON(nil)
 		if err == nil {
-			err = v.p.printJSONLines(string(raw))
+			err = v.p.PrintJSONLines(string(raw))
 		}
 	}
 	v.err = errors.Join(v.err, err)
@@ -147,13 +148,13 @@ func (v *view) json(r *host.Record) {
 func (v *view) text(text string) {
 	if v.turn != nil && v.turn.Offline && !v.labelled {
 		v.labelled = true
-		v.p.note("[%s]", host.EscapeLine(v.turn.Model))
+		v.p.Note("[%s]", host.EscapeLine(v.turn.Model))
 	}
-	if v.p.json {
+	if v.p.JSON {
 		return
 	}
 	v.ended = strings.HasSuffix(text, "\n")
-	v.err = errors.Join(v.err, v.p.print(text))
+	v.err = errors.Join(v.err, v.p.Print(text))
 }
 
 // callName names a call: by its server and tool, or as the model names a tool of the host.
@@ -175,7 +176,7 @@ func (v *view) skill(r *host.SkillRecord) {
 	if r.Changed {
 		text = "parley: the skill %s of server %s has changed"
 	}
-	v.p.note(text, host.EscapeLine(r.URI), host.EscapeLine(r.Server))
+	v.p.Note(text, host.EscapeLine(r.URI), host.EscapeLine(r.Server))
 }
 
 func (v *view) result(r *host.ResultRecord) {
@@ -185,12 +186,12 @@ func (v *view) result(r *host.ResultRecord) {
 	name := callName(v.calls[r.Call])
 	switch {
 	case r.Outcome == host.OutcomeRefused:
-		v.p.note("<- %s was refused: %s", name, host.EscapeLine(r.Why))
+		v.p.Note("<- %s was refused: %s", name, host.EscapeLine(r.Why))
 	case r.Outcome != host.OutcomeDone:
-		v.p.note("<- %s failed: %s%s", name, errorText(errors.New(r.Why)), v.p.logged(r.Why))
+		v.p.Note("<- %s failed: %s%s", name, errorText(errors.New(r.Why)), v.p.logged(r.Why))
 	case r.Failed:
-		v.p.note("<- %s: the tool failed%s", name, v.p.logged(contents(r.Content)))
+		v.p.Note("<- %s: the tool failed%s", name, v.p.logged(kit.Contents(r.Content)))
 	default:
-		v.p.note("<- %s: done", name)
+		v.p.Note("<- %s: done", name)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/racetest"
 )
 
@@ -46,7 +47,7 @@ func TestRunExitCodes(t *testing.T) {
 				interrupts <- os.Interrupt
 			}()
 		}
-		code := cli.Main(t.Context(), append([]string{"run"}, test.args...), &cli.Streams{
+		code := cli.Main(t.Context(), append([]string{"run"}, test.args...), &kit.Streams{
 			In: strings.NewReader(""), Out: io.Discard, Err: said, Interrupts: interrupts,
 		})
 		close(done)

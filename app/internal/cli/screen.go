@@ -8,44 +8,38 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 
 	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/tui"
 	"github.com/parley-mcp/parley/app/internal/tui/style"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth/login/browser"
 )
 
-// drawable reports whether the terminal can move a cursor, by what it says of itself.
-func drawable() bool {
-	kind := os.Getenv("TERM")
-	return kind != "dumb" && (kind != "" || runtime.GOOS == "windows")
-}
-
 // chatScreen shows the session on the screen until the person leaves.
 func (p *program) chatScreen(ctx context.Context, c *conversation, first string, still bool) error {
 	keys, err := style.NewKeys(c.own.Screen.Keys)
 	if err != nil {
-		return usagef("%s: screen: %v", host.EscapeLine(c.own.Path), err)
+		return kit.Usagef("%s: screen: %v", host.EscapeLine(c.own.Path), err)
 	}
 	var theme *style.Theme // chosen by the terminal
 	if name := c.own.Screen.Theme; name != "" {
 		if theme, err = style.Named(name); err != nil {
-			return usagef("%s: screen: %v", host.EscapeLine(c.own.Path), err)
+			return kit.Usagef("%s: screen: %v", host.EscapeLine(c.own.Path), err)
 		}
 	}
 	p.onScreen = true
 	return p.withFace(ctx, c, first, func(f *conversationFace) error {
 		screen := tui.New(&tui.Options{
-			In: p.streams.In, Out: p.streams.Out, Flush: p.streams.Flush, Interrupts: f.interrupts, Since: f.since,
+			In: p.Streams.In, Out: p.Streams.Out, Flush: p.Streams.Flush, Interrupts: f.interrupts, Since: f.since,
 			Theme: theme, Keys: keys, ReducedMotion: still || c.own.Screen.ReducedMotion, Mouse: c.own.Screen.Mouse, Model: c.models,
 			Sessions: f.kept, Logs: p.serverLog, Image: clipboardImage,
 			SetTitle: c.store.SetTitle, Open: openPage, Edit: editorOf(os.Getenv), Resources: face.ResourcesOf(c.host),
 			Greeting: strings.TrimSuffix(fmt.Sprintf("Session %s with the %s.\n%s", c.session.ID(), modelTitle(c.session.Model()), p.welcome), "\n"),
 		})
-		shared, ok := p.streams.Err.(*sharedWriter)
+		shared, ok := p.Streams.Err.(*sharedWriter)
 		back := func() {}
 		if ok {
 			back = shared.divert(screen)
@@ -56,7 +50,7 @@ func (p *program) chatScreen(ctx context.Context, c *conversation, first string,
 			shared.divert(io.Discard) // a terminal that takes nothing would keep the program
 		}
 		if rest := screen.Rest(); rest != "" {
-			_, _ = fmt.Fprintln(p.streams.Err, host.Escape(rest))
+			_, _ = fmt.Fprintln(p.Streams.Err, host.Escape(rest))
 		}
 		return err
 	})

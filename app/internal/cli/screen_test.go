@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
 // On a terminal the conversation has the screen: a question waits behind a banner, keys of
@@ -31,7 +32,7 @@ func TestScreen(t *testing.T) {
 		out.wait("Cancelled:", ended)
 		_, _ = io.WriteString(person, "\x15/quit\r")
 	}()
-	code := cli.Main(t.Context(), []string{"chat", "--server", "jots=jotter calls"}, &cli.Streams{
+	code := cli.Main(t.Context(), []string{"chat", "--server", "jots=jotter calls"}, &kit.Streams{
 		In: in, Out: out, Err: said, InTerminal: true, OutTerminal: true, Screen: true, Interrupts: interrupts,
 	})
 	if code != 0 {
@@ -53,7 +54,7 @@ func TestScreen(t *testing.T) {
 func TestScreenPlain(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	out, said := new(output), new(output)
-	code := cli.Main(t.Context(), []string{"chat", "--plain", "--server", "jots=jotter calls"}, &cli.Streams{
+	code := cli.Main(t.Context(), []string{"chat", "--plain", "--server", "jots=jotter calls"}, &kit.Streams{
 		In: strings.NewReader("/quit\n"), Out: out, Err: said, InTerminal: true, OutTerminal: true, Screen: true,
 	})
 	if code != 0 || strings.Contains(out.String(), "\x1b") || !strings.Contains(said.String(), "/help lists") {

@@ -7,55 +7,22 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/parley-mcp/parley/app/internal/config"
-	"github.com/parley-mcp/parley/app/internal/inspect/mask"
+	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport/stdio"
 )
-
-// mask returns the Masker of the secrets that this run sends to servers. A server can repeat them
-// wherever it writes: [sharedWriter] masks them in standard error, and commands that report on a
-// server mask them in the report. The result of a call, read or prompt is printed as it came.
-func (s *Streams) mask() *mask.Masker {
-	if m := s.secrets.Load(); m != nil {
-		return m
-	}
-	values := slices.DeleteFunc(mask.Environment(os.Environ(), nil), func(value string) bool {
-		return mask.IsWord(value) || isFile(value)
-	})
-	m := mask.New(&mask.Options{Values: values, Distinct: true})
-	for _, line := range os.Environ() {
-		if name, value, _ := strings.Cut(line, "="); strings.HasSuffix(strings.ToUpper(name), "_PROXY") {
-			_ = m.URL(value) // learns what it masks
-		}
-	}
-	s.secrets.CompareAndSwap(nil, m)
-	return s.secrets.Load()
-}
-
-// isFile reports whether a value is an absolute path at which a file can be, such as a key file. Only its
-// folder must exist: errors about a missing file should name it.
-func isFile(value string) bool {
-	if !filepath.IsAbs(value) {
-		return false
-	}
-	_, err := os.Stat(value)
-	if dir := filepath.Dir(value); err != nil && dir != filepath.Dir(dir) {
-		_, err = os.Stat(dir)
-	}
-	return err == nil
-}
 
 // learnCommand learns the secrets that a server is started with.
 func learnCommand(m *mask.Masker, d *stdio.CommandDialer) {
 	for _, line := range slices.Concat(d.Env, d.ExtraEnv) {
-		if name, value, _ := strings.Cut(line, "="); !isFile(value) {
+		if name, value, _ := strings.Cut(line, "="); !kit.IsFile(value) {
 			m.LearnNamed(name, value)
 		}
 	}
@@ -63,11 +30,11 @@ func learnCommand(m *mask.Masker, d *stdio.CommandDialer) {
 		name, value, given := strings.Cut(arg, "=")
 		plain := strings.TrimLeft(name, "-")
 		switch next := i + 1; {
-		case given && isFile(value), isFile(arg):
+		case given && kit.IsFile(value), kit.IsFile(arg):
 		case given: // --token=VALUE, or env TOKEN=VALUE
 			m.LearnNamed(plain, value)
 		case plain != name && next < len(d.Args) && host.SecretName(plain): // --token VALUE
-			if !isFile(d.Args[next]) {
+			if !kit.IsFile(d.Args[next]) {
 				m.Learn(d.Args[next])
 			}
 		default: // a URL, or 'Authorization: Bearer TOKEN'
@@ -91,14 +58,14 @@ func learnEntry(m *mask.Masker, entry *config.Server) {
 // secrets, codes and refresh tokens in forms to token endpoints.
 type credentialTransport struct {
 	wrapper
-	streams *Streams
+	streams *kit.Streams
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *credentialTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	const name = "Authorization"
 	for _, value := range r.Header[name] {
-		t.streams.mask().LearnHeader(name, value)
+		t.streams.Masker().LearnHeader(name, value)
 	}
 	if kind := r.Header.Get("Content-Type"); r.GetBody != nil && strings.HasPrefix(kind, "application/x-www-form-urlencoded") {
 		body, err := r.GetBody()
@@ -109,13 +76,13 @@ func (t *credentialTransport) RoundTrip(r *http.Request) (*http.Response, error)
 		if err = errors.Join(err, body.Close()); err != nil {
 			return nil, err
 		}
-		_ = t.streams.mask().Body(kind, raw) // learns what it masks
+		_ = t.streams.Masker().Body(kind, raw) // learns what it masks
 	}
 	return t.next.RoundTrip(r)
 }
 
 // masked is a text without the secrets of this run.
-func (p *program) masked(text string) string { return p.streams.mask().Known(text) }
+func (p *program) masked(text string) string { return p.Streams.Masker().Known(text) }
 
 // maskedProblems are the problems of a server without the secrets of this run.
 func (p *program) maskedProblems(list []client.Problem) []client.Problem {
@@ -166,7 +133,7 @@ func (p *program) maskedRecords(records []host.Record) []host.Record {
 
 // maskedJSON is JSON without the secrets of this run.
 func (p *program) maskedJSON(raw []byte) []byte {
-	if masked, ok := p.streams.mask().KnownJSON(raw); ok {
+	if masked, ok := p.Streams.Masker().KnownJSON(raw); ok {
 		return masked
 	}
 	return []byte(p.masked(string(raw))) // nested too deep to be copied value by value
@@ -186,4 +153,13 @@ func maskedCopy[T any](p *program, v *T) (*T, error) {
 		return nil, fmt.Errorf("masking secrets: %w", err)
 	}
 	return made, nil
+}
+
+// printMaskedJSON is printJSON without the secrets of this run.
+func (p *program) printMaskedJSON(v any) error {
+	raw, err := jsonrpc.JSON(v).AppendJSON(nil)
+	if err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
+	}
+	return p.PrintIndented(p.maskedJSON(raw))
 }

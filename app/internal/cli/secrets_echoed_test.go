@@ -19,7 +19,8 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/cli"
 	"github.com/parley-mcp/parley/app/internal/inspect/contract"
-	"github.com/parley-mcp/parley/app/internal/inspect/mask"
+	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/app/internal/racetest"
 )
 
@@ -211,7 +212,7 @@ func echoTargets(base, mode string) []echoTarget {
 func runEcho(t *testing.T, args ...string) (out, said string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code := cli.Main(t.Context(), args, &cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr})
+	code := cli.Main(t.Context(), args, &kit.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr})
 	if code == 1 && args[0] != "inspect" || code == 2 { // a wrong command line, or an error of ours
 		t.Fatalf("%q: exit code %d\n%s", args, code, stderr.String())
 	}
@@ -372,7 +373,7 @@ func TestEchoedInChat(t *testing.T) {
 			t.Setenv("XDG_DATA_HOME", t.TempDir())
 			server := append([]string{"--server", "x=" + target.flags[1]}, target.flags[2:]...)
 			var shown, said bytes.Buffer
-			cli.Main(t.Context(), append([]string{"chat", "--allow", "*"}, server...), &cli.Streams{
+			cli.Main(t.Context(), append([]string{"chat", "--allow", "*"}, server...), &kit.Streams{
 				In: strings.NewReader("refuse\n/servers\n/log x\n/quit\n"), Out: &shown, Err: &said,
 			})
 			plain := strings.NewReplacer("\n    | ", "", "\n    ", "").Replace(shown.String()) // lines that were broken

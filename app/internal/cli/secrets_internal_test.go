@@ -11,7 +11,8 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/face"
-	"github.com/parley-mcp/parley/app/internal/inspect/mask"
+	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -31,7 +32,7 @@ func TestEnvironmentSecrets(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	text := " plumplumplum " + file + " plum1 plum-plain-1 proxy.example"
-	if got := (&Streams{}).mask().Known("plum-token-1" + text + "plum-proxy-1"); got != mask.Hidden+text+mask.Hidden {
+	if got := (&kit.Streams{}).Masker().Known("plum-token-1" + text + "plum-proxy-1"); got != mask.Hidden+text+mask.Hidden {
 		t.Errorf("%q", got)
 	}
 }
@@ -44,8 +45,8 @@ func TestMaskedCopy(t *testing.T) {
 		N, Size int
 		Any     any
 	}
-	p := &program{streams: &Streams{}}
-	p.streams.mask().Learn("123456")
+	p := &program{Console: kit.Console{Streams: &kit.Streams{}}}
+	p.Streams.Masker().Learn("123456")
 	got, err := maskedCopy(p, &report{"at 123456", 123456, 1234567, []any{"123456"}})
 	if want := (report{"at " + mask.Hidden, 0, 1234567, []any{mask.Hidden}}); err != nil || !reflect.DeepEqual(*got, want) {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
@@ -69,7 +70,7 @@ func TestCommandSecrets(t *testing.T) {
 // A token of a sign-in, which only requests have, is masked from the first request on.
 func TestCredentialTransport(t *testing.T) {
 	t.Parallel()
-	p := &program{streams: &Streams{}}
+	p := &program{Console: kit.Console{Streams: &kit.Streams{}}}
 	said := func() string { return p.masked("no token plum-token-1") }
 	transport := p.tappedTransport(roundTripper(func(r *http.Request) (*http.Response, error) {
 		if said() != "no token "+mask.Hidden || r.Header.Get("Authorization") == "" {
@@ -93,7 +94,7 @@ func TestCredentialTransport(t *testing.T) {
 // What tokens are got with is masked, too, when an authorization server repeats it.
 func TestCredentialsOfForms(t *testing.T) {
 	t.Parallel()
-	p := &program{streams: &Streams{}}
+	p := &program{Console: kit.Console{Streams: &kit.Streams{}}}
 	const form = "grant_type=refresh_token&refresh_token=plum-refresh-1&client_id=plum-client-1&client_secret=plum%2Fsecret%2F1"
 	transport := p.tappedTransport(roundTripper(func(r *http.Request) (*http.Response, error) {
 		if raw, err := io.ReadAll(r.Body); string(raw) != form {
@@ -122,8 +123,8 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // the problems of the host stay as they are.
 func TestProblemsWithSecrets(t *testing.T) {
 	t.Parallel()
-	p := &program{streams: &Streams{}}
-	p.streams.mask().Learn("plum-token-1")
+	p := &program{Console: kit.Console{Streams: &kit.Streams{}}}
+	p.Streams.Masker().Learn("plum-token-1")
 	far := []client.Problem{{Method: mcp.MethodToolsList, Subject: strings.Repeat("n", 58) + "plum-token-1", Place: "/tools/0/plum-token-1", Effect: client.Omitted, Why: "for plum-token-1"}}
 	for _, name := range []string{far[0].Subject, "plum-token-1", ""} {
 		far[0].Subject = name

@@ -6,20 +6,18 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/internal/front"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/tasks"
 	exttasks "github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/stdio"
 	"github.com/parley-mcp/parley/transport/web"
 )
-
-// shutdownTime is how long a server gets to end what it does.
-const shutdownTime = 5 * time.Second
 
 // A builtin is a server that the program contains, as the command serve offers it.
 type builtin struct {
@@ -58,7 +56,7 @@ func builtins() []builtin {
 
 // serveFlags are the flags of the commands below serve.
 type serveFlags struct {
-	httpFlags
+	front.Flags
 
 	tasks    string
 	readOnly bool
@@ -112,11 +110,11 @@ environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0:
-				return usagef("there is no built-in server %q%s; 'parley serve --list' tells which there are", args[0], didYouMean(cmd, args[0]))
+				return kit.Usagef("there is no built-in server %q%s; 'parley serve --list' tells which there are", args[0], kit.DidYouMean(cmd, args[0]))
 			case list:
 				return p.listBuiltins()
 			}
-			return usagef("serve needs the name of a server; 'parley serve --list' tells which there are")
+			return kit.Usagef("serve needs the name of a server; 'parley serve --list' tells which there are")
 		},
 	}
 	cmd.Flags().BoolVar(&list, "list", false, "tell which servers there are, and what they can do to this machine")
@@ -128,18 +126,18 @@ environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
 
 // listBuiltins prints the servers that the program contains.
 func (p *program) listBuiltins() error {
-	if p.json {
+	if p.JSON {
 		list := make([]map[string]string, 0, len(builtins()))
 		for _, b := range builtins() {
 			list = append(list, map[string]string{"name": b.name, "arguments": b.use, "description": b.short, "risk": b.risk})
 		}
-		return p.printJSON(list)
+		return p.PrintJSON(list)
 	}
 	var text strings.Builder
 	for _, b := range builtins() {
 		fmt.Fprintf(&text, "%s\n  %s\n  Risk: %s\n", strings.TrimSpace(b.name+" "+b.use), b.short, b.risk)
 	}
-	_, err := io.WriteString(p.streams.Out, text.String())
+	_, err := io.WriteString(p.Streams.Out, text.String())
 	return err
 }
 
@@ -149,14 +147,14 @@ func (p *program) builtinCommand(b builtin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     strings.TrimSpace(b.name + " " + b.use),
 		Short:   b.short,
-		Long:    b.long + "\n\n" + wrapped("Risk: "+b.risk) + "\n\n'parley serve --help' tells of serving over HTTP.",
+		Long:    b.long + "\n\n" + kit.Wrap("Risk: "+b.risk) + "\n\n'parley serve --help' tells of serving over HTTP.",
 		Example: b.example,
-		Args:    usageArgs(b.args),
+		Args:    kit.UsageArgs(b.args),
 	}
 	f := cmd.Flags()
 	open := b.flags(f)
-	f.StringVar(&flags.http, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080 (default: standard input and output)")
-	flags.guarded(f)
+	f.StringVar(&flags.HTTP, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080 (default: standard input and output)")
+	flags.AddFlags(f)
 	if b.tasks {
 		f.StringVar(&flags.tasks, "tasks", "", "keep tasks in this SQLite `FILE`, or PostgreSQL database: postgres://USER@HOST/NAME (default: in memory)")
 	}
@@ -170,24 +168,24 @@ func (p *program) builtinCommand(b builtin) *cobra.Command {
 // serve serves a built-in server as the flags say.
 func (p *program) serve(cmd *cobra.Command, b *builtin, open openBuiltin, args []string, flags *serveFlags) (err error) {
 	if len(p.serverFlags)+len(p.headers) > 0 {
-		return usagef("serve is a server itself; --server and --header are for commands that use one")
+		return kit.Usagef("serve is a server itself; --server and --header are for commands that use one")
 	}
-	if err := flags.checkTogether(cmd.Flags()); err != nil {
+	if err := flags.CheckTogether(cmd.Flags()); err != nil {
 		return err
 	}
 	o := &builtinOptions{readOnly: flags.readOnly}
-	if len(flags.auth) > 0 && b.readOnly && !flags.readOnly {
+	if len(flags.Auth) > 0 && b.readOnly && !flags.readOnly {
 		o.writeScope = b.name + ":write"
 	}
-	keys, err := readStateKeys(flags.stateKeys)
+	keys, err := readStateKeys(flags.StateKeys)
 	if err != nil {
 		return err
 	}
-	o.server = server.Options{StateKeys: keys, Logger: p.serverLogger()}
+	o.server = server.Options{StateKeys: keys, Logger: p.ServerLogger()}
 	if cmd.Flags().Changed("tasks") {
 		store, err := tasks.Open(cmd.Context(), flags.tasks, nil)
 		if err != nil {
-			return openingError(cmd.Context(), "--tasks", "the tasks", err)
+			return kit.OpeningError(cmd.Context(), "--tasks", "the tasks", err)
 		}
 		defer func() { err = errors.Join(err, store.Close()) }()
 		o.tasks = store
@@ -199,28 +197,28 @@ func (p *program) serve(cmd *cobra.Command, b *builtin, open openBuiltin, args [
 	if closer != nil {
 		defer func() { err = errors.Join(err, closer.Close()) }()
 	}
-	watch, stop, err := flags.start(cmd.Context(), p, cmd.Flags())
+	watch, stop, err := flags.Start(cmd.Context(), &p.Console, cmd.Flags())
 	if err != nil {
 		return err
 	}
 	defer stop()
 	watch(s)
-	if flags.http != "" {
-		return p.serveHTTP(cmd.Context(), &flags.httpFlags, &httpService{
-			name: b.name, what: "serving", writeScope: o.writeScope, start: s.Start, shutdown: s.Shutdown,
-			mount: func(access web.Access) mounted { return p.mountAll(s, access, &flags.httpFlags) },
+	if flags.HTTP != "" {
+		return front.Serve(cmd.Context(), &p.Console, &flags.Flags, &front.Service{
+			Name: b.name, What: "serving", WriteScope: o.writeScope, Start: s.Start, Shutdown: s.Shutdown,
+			Mount: func(access web.Access) front.Endpoints { return front.MountAll(&p.Console, s, access, &flags.Flags) },
 		})
 	}
 	return p.serveStdio(cmd.Context(), b.name, s)
 }
 
 func (p *program) serveStdio(ctx context.Context, name string, s *server.Server) error {
-	if p.streams.InTerminal {
-		p.note("parley: serving %q on standard input and output, where a client is expected; Ctrl-D ends it", name)
+	if p.Streams.InTerminal {
+		p.Note("parley: serving %q on standard input and output, where a client is expected; Ctrl-D ends it", name)
 	}
 	s.Start() // tasks that an earlier process left are taken up before the first request
 	err := stdio.Serve(ctx, s)
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), kit.ShutdownTime)
 	defer cancel()
 	if shutErr := s.Shutdown(end); err == nil {
 		err = shutErr

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/servers/everything"
 	"github.com/parley-mcp/parley/server"
 )
@@ -27,7 +28,7 @@ and pages. Nothing that it does lasts.`,
 		readOnly: true,
 		flags: func(*pflag.FlagSet) openBuiltin {
 			return func(_ context.Context, _ *program, _ []string, o *builtinOptions) (*server.Server, io.Closer, error) {
-				return everything.New(version(), &everything.Options{
+				return everything.New(kit.Version(), &everything.Options{
 					WriteScope: o.writeScope, ReadOnly: o.readOnly, Server: &o.server, Tasks: o.tasks,
 				}), nil, nil
 			}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http/httpproxy"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/servers/fetch"
 	"github.com/parley-mcp/parley/server"
 )
@@ -77,16 +78,16 @@ func (flags *fetchFlags) open(_ context.Context, _ *program, _ []string, o *buil
 	}
 	for _, host := range flags.allowPrivate {
 		if !isHost(host) {
-			return nil, nil, usagef("--allow-private %q: write a network such as 10.0.0.0/8, an address or a host name", host)
+			return nil, nil, kit.Usagef("--allow-private %q: write a network such as 10.0.0.0/8, an address or a host name", host)
 		}
 	}
 	if !httpguts.ValidHeaderFieldValue(flags.userAgent) {
-		return nil, nil, usagef("--user-agent must be one line of text")
+		return nil, nil, kit.Usagef("--user-agent must be one line of text")
 	}
 	if flags.timeout <= 0 || flags.maxBytes <= 0 {
-		return nil, nil, usagef("--timeout and --max-bytes must be greater than 0")
+		return nil, nil, kit.Usagef("--timeout and --max-bytes must be greater than 0")
 	}
-	return fetch.New(version(), &fetch.Options{
+	return fetch.New(kit.Version(), &fetch.Options{
 		Server: &o.server, Tasks: o.tasks,
 		UserAgent: flags.userAgent, IgnoreRobots: flags.ignoreRobots, AllowPrivate: flags.allowPrivate,
 		Proxy: proxy, TrustProxy: flags.trustProxy, Timeout: flags.timeout, MaxBytes: flags.maxBytes,
@@ -112,11 +113,11 @@ func (flags *fetchFlags) proxyOf() (func(*http.Request) (*url.URL, error), error
 	}
 	u, err := url.Parse(flags.proxy)
 	if err != nil || u.Host == "" {
-		return nil, usagef("--proxy-url is no URL of a proxy; write it like http://proxy.example.com:3128") // it may have a password
+		return nil, kit.Usagef("--proxy-url is no URL of a proxy; write it like http://proxy.example.com:3128") // it may have a password
 	}
 	switch u.Scheme {
 	case "http", "https", "socks5", "socks5h":
 		return http.ProxyURL(u), nil
 	}
-	return nil, usagef("--proxy-url: %s is no scheme of a proxy; http, https, socks5 and socks5h are", u.Scheme)
+	return nil, kit.Usagef("--proxy-url: %s is no scheme of a proxy; http, https, socks5 and socks5h are", u.Scheme)
 }

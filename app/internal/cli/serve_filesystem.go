@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/servers/filesystem"
 	"github.com/parley-mcp/parley/server"
 )
@@ -35,12 +36,12 @@ its roots. Roots never widen or replace directories that are given.`,
 			f.Int64Var(&opts.MaxRead, "max-read", 8<<20, "read at most so many `BYTES` of files in one call")
 			return func(_ context.Context, _ *program, args []string, o *builtinOptions) (*server.Server, io.Closer, error) {
 				if opts.MaxRead < 1 {
-					return nil, nil, usagef("--max-read: at least 1 byte")
+					return nil, nil, kit.Usagef("--max-read: at least 1 byte")
 				}
 				opts.Server, opts.WriteScope, opts.ReadOnly = &o.server, o.writeScope, o.readOnly
-				s, closer, err := filesystem.New(version(), args, &opts)
+				s, closer, err := filesystem.New(kit.Version(), args, &opts)
 				if err != nil {
-					return nil, nil, usagef("serve filesystem: %v", err)
+					return nil, nil, kit.Usagef("serve filesystem: %v", err)
 				}
 				return s, closer, nil
 			}

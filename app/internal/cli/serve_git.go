@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/servers/git"
 	"github.com/parley-mcp/parley/server"
 )
@@ -41,13 +42,13 @@ the server says so and changes nothing.`,
 			f.Int64Var(&o.Limits.Object, "max-object", 64<<20, "look into no file that has more `BYTES`")
 			return func(_ context.Context, p *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
 				if o.Limits.Output < 1 || o.Limits.Files < 1 || o.Limits.Commits < 1 || o.Limits.Object < 1 {
-					return nil, nil, usagef("--max-output, --max-files, --max-commits and --max-object need to be at least 1")
+					return nil, nil, kit.Usagef("--max-output, --max-files, --max-commits and --max-object need to be at least 1")
 				}
 				if err := p.checkRepositories(o.Repositories); err != nil {
 					return nil, nil, err
 				}
 				o.WriteScope, o.ReadOnly, o.Server = b.writeScope, b.readOnly, &b.server
-				s, err := git.New(version(), &o)
+				s, err := git.New(kit.Version(), &o)
 				return s, nil, err
 			}
 		},
@@ -59,14 +60,14 @@ the server says so and changes nothing.`,
 func (p *program) checkRepositories(dirs []string) error {
 	for _, dir := range dirs {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return usagef("--repository %q: there is no such folder", dir)
+			return kit.Usagef("--repository %q: there is no such folder", dir)
 		}
 		if above, err := git.Above(dir); err == nil && above != "" {
-			p.note("parley: %q is a folder of the repository %q, all of which is served", dir, above)
+			p.Note("parley: %q is a folder of the repository %q, all of which is served", dir, above)
 		}
 	}
 	if len(dirs) == 0 {
-		p.note("parley: without --repository DIR, a local client can use every repository in its roots, and if it has no roots every repository that you can read")
+		p.Note("parley: without --repository DIR, a local client can use every repository in its roots, and if it has no roots every repository that you can read")
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
 // stateKeyBytes is how long a state key is.
@@ -22,7 +24,7 @@ func readStateKeys(files []string) ([][]byte, error) {
 	for _, name := range files {
 		key, err := readStateKey(name)
 		if err != nil {
-			return nil, usagef("--state-key-file: %w", err)
+			return nil, kit.Usagef("--state-key-file: %w", err)
 		}
 		keys = append(keys, key)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/servers/memory"
 	"github.com/parley-mcp/parley/server"
 )
@@ -39,12 +40,12 @@ once; each change is on the disk when its call is answered.`,
 			f.BoolVar(&o.Confirm, "confirm", false, "have the person asked before something is deleted, by clients that can ask")
 			return func(_ context.Context, _ *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
 				if o.MaxFile <= 0 || o.MaxResult <= 0 {
-					return nil, nil, usagef("--max-file and --max-result must be more than 0")
+					return nil, nil, kit.Usagef("--max-file and --max-result must be more than 0")
 				}
 				path := cmp.Or(*file, os.Getenv("MEMORY_FILE_PATH"))
 				if path == "" {
 					var err error
-					if path, err = configPath("memory.jsonl"); err != nil {
+					if path, err = kit.Path("memory.jsonl"); err != nil {
 						return nil, nil, err
 					}
 					if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -52,9 +53,9 @@ once; each change is on the disk when its call is answered.`,
 					}
 				}
 				o.Server, o.ReadOnly, o.WriteScope = &b.server, b.readOnly, b.writeScope
-				s, err := memory.New(version(), path, &o)
+				s, err := memory.New(kit.Version(), path, &o)
 				if err != nil {
-					return nil, nil, usagef("--file: %w", err)
+					return nil, nil, kit.Usagef("--file: %w", err)
 				}
 				return s, nil, nil
 			}

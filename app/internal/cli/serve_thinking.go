@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/servers/thinking"
 	"github.com/parley-mcp/parley/server"
 )
@@ -32,9 +33,9 @@ DISABLE_THOUGHT_LOGGING=true they are not.`,
 			return func(_ context.Context, p *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
 				o := thinking.Options{Server: &b.server}
 				if !strings.EqualFold(os.Getenv("DISABLE_THOUGHT_LOGGING"), "true") {
-					o.Thoughts = p.streams.Err
+					o.Thoughts = p.Streams.Err
 				}
-				return thinking.New(version(), &o), nil, nil
+				return thinking.New(kit.Version(), &o), nil, nil
 			}
 		},
 	}

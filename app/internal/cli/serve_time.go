@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/servers/timezone"
 	"github.com/parley-mcp/parley/server"
 )
@@ -33,12 +34,12 @@ Names of zones in Windows are understood, too, such as "W. Europe Standard Time"
 				if o.Local == "" {
 					var err error
 					if o.Local, err = timezone.LocalName(); err != nil {
-						p.note("parley: %v; set the zone with --local-timezone", err)
+						p.Note("parley: %v; set the zone with --local-timezone", err)
 					}
 				}
-				s, err := timezone.New(version(), &o)
+				s, err := timezone.New(kit.Version(), &o)
 				if err != nil {
-					return nil, nil, usagef("--local-timezone %q: %w", o.Local, err)
+					return nil, nil, kit.Usagef("--local-timezone %q: %w", o.Local, err)
 				}
 				return s, nil, nil
 			}

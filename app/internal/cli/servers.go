@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/servers/everything"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -45,7 +46,7 @@ func (p *program) servers(ctx context.Context) ([]host.Server, error) {
 	}
 	if p.protocol != "" {
 		if versions := knownVersions(); !slices.Contains(versions, p.protocol) {
-			return nil, usagef("--protocol %q: the versions are %s", p.protocol, strings.Join(versions, ", "))
+			return nil, kit.Usagef("--protocol %q: the versions are %s", p.protocol, strings.Join(versions, ", "))
 		}
 	}
 	if err := p.oneURL(); err != nil {
@@ -55,11 +56,11 @@ func (p *program) servers(ctx context.Context) ([]host.Server, error) {
 	for _, flag := range p.serverFlags {
 		s, err := p.server(ctx, flag)
 		if err != nil {
-			return nil, usagef("--server %q: %w", shown(flag), err)
+			return nil, kit.Usagef("--server %q: %w", shown(flag), err)
 		}
 		s.Name = unique(list, s.Name)
 		if err := p.permitted(s.Name, flag); err != nil {
-			return nil, usagef("--server %q: %w", shown(flag), err)
+			return nil, kit.Usagef("--server %q: %w", shown(flag), err)
 		}
 		if p.protocol != "" {
 			s.Versions = []string{p.protocol}
@@ -81,7 +82,7 @@ func (p *program) permitted(name, flag string) error {
 	}
 	_, command := splitServerFlag(flag)
 	s := &config.Server{Name: name, Transport: config.TransportHTTP, URL: command}
-	if !isURL(command) {
+	if !kit.IsURL(command) {
 		words, err := fields(command)
 		if err != nil {
 			return err
@@ -92,7 +93,7 @@ func (p *program) permitted(name, flag string) error {
 }
 
 // knownVersions are the protocol versions that this program speaks.
-func knownVersions() []string { return everything.New(version(), nil).Versions() }
+func knownVersions() []string { return everything.New(kit.Version(), nil).Versions() }
 
 // ownProgram returns the path of this program. The system does not know it where
 // /proc is not mounted; then it is where the name leads that it was started by.
@@ -121,7 +122,7 @@ func (p *program) server(ctx context.Context, flag string) (host.Server, error) 
 		}, nil
 	}
 	name, command := splitServerFlag(flag)
-	if isURL(command) {
+	if kit.IsURL(command) {
 		return p.remote(ctx, name, command)
 	}
 	words, err := fields(command)
@@ -145,11 +146,11 @@ func (p *program) server(ctx context.Context, flag string) (host.Server, error) 
 // --verbose, or kept for errors that refer to it.
 func (p *program) command(name string, args ...string) *stdio.CommandDialer {
 	d := stdio.Command(name, args...)
-	d.Logger, d.Tap = p.logger(), p.tap
-	if !p.verbose {
+	d.Logger, d.Tap = p.Logger(), p.tap
+	if !p.Verbose {
 		d.Stderr = &p.heard
 	}
-	learnCommand(p.streams.mask(), d)
+	learnCommand(p.Streams.Masker(), d)
 	return d
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/login"
@@ -66,19 +67,19 @@ func (p *program) signIns(ctx context.Context) *signIns {
 		s.clients = append(s.clients, *flags.client)
 	}
 	for _, c := range s.clients {
-		p.streams.mask().Learn(c.Secret)
+		p.Streams.Masker().Learn(c.Secret)
 	}
 	s.options = login.Options{
 		Store:           s.store,
 		Authorizer:      p.authorizer(flags),
 		Fetch:           oauth.NewFetcher(&oauth.FetchOptions{AllowHosts: set.AllowHosts, Around: p.tappedTransport}),
 		SoftwareID:      "https://github.com/parley-mcp/parley",
-		SoftwareVersion: version(),
+		SoftwareVersion: kit.Version(),
 		Credentials:     credentials(s.clients),
 		Scopes:          flags.scopes,
 		Confirm:         p.confirm,
-		NonInteractive:  p.storedOnly || !p.streams.InTerminal && p.login == nil && !p.chatting,
-		Logger:          p.logger(),
+		NonInteractive:  p.storedOnly || !p.Streams.InTerminal && p.login == nil && !p.chatting,
+		Logger:          p.Logger(),
 	}
 	if flags.device {
 		s.options.Device = p.showDevice
@@ -95,7 +96,7 @@ func chooseIssuer(issuer string) func(context.Context, []string) (string, error)
 	return func(_ context.Context, offered []string) (string, error) {
 		i := slices.IndexFunc(offered, func(o string) bool { return oauth.SameIssuer(o, issuer) })
 		if i < 0 {
-			return "", usagef("--issuer: the server does not name %s; it names %s", issuer, host.EscapeLine(strings.Join(offered, " and ")))
+			return "", kit.Usagef("--issuer: the server does not name %s; it names %s", issuer, host.EscapeLine(strings.Join(offered, " and ")))
 		}
 		return offered[i], nil
 	}
@@ -105,7 +106,7 @@ func chooseIssuer(issuer string) func(context.Context, []string) (string, error)
 // one elsewhere.
 func (p *program) authorizer(flags *loginFlags) login.Authorizer {
 	read := func(ctx context.Context) (string, error) { return p.keyboard().line(ctx) }
-	refused := func(err error) { p.note("parley: %s", errorText(err)) }
+	refused := func(err error) { p.Note("parley: %s", errorText(err)) }
 	if flags.noBrowser {
 		redirect := ""
 		if flags.port != 0 {
@@ -114,7 +115,7 @@ func (p *program) authorizer(flags *loginFlags) login.Authorizer {
 		return browser.NewManual(&browser.ManualOptions{
 			RedirectURI: redirect,
 			Show: func(u string) {
-				p.note("Open this address in a browser, on any machine:\n\n  %s\n\nIn the end the browser shows a page that cannot be reached. Paste its address here:", host.EscapeLine(u))
+				p.Note("Open this address in a browser, on any machine:\n\n  %s\n\nIn the end the browser shows a page that cannot be reached. Paste its address here:", host.EscapeLine(u))
 			},
 			Read: func(ctx context.Context) (string, error) {
 				line, err := read(ctx)
@@ -127,16 +128,16 @@ func (p *program) authorizer(flags *loginFlags) login.Authorizer {
 		})
 	}
 	// What is typed must not be an answer to the question of another server.
-	paste := p.streams.InTerminal && len(p.serverFlags) <= 1
+	paste := p.Streams.InTerminal && len(p.serverFlags) <= 1
 	o := &browser.ReceiverOptions{
 		Port: flags.port, Host: flags.host,
 		Show: func(u string) {
-			p.note("Your browser opens. If it does not, open this address:\n\n  %s\n", host.EscapeLine(u))
+			p.Note("Your browser opens. If it does not, open this address:\n\n  %s\n", host.EscapeLine(u))
 			switch {
 			case paste:
-				p.note("Waiting for you there. From a browser on another machine, paste here the address of the page it ends at.")
+				p.Note("Waiting for you there. From a browser on another machine, paste here the address of the page it ends at.")
 			case p.login != nil:
-				p.note("Waiting for you there. For a browser on another machine, end this and give --no-browser.")
+				p.Note("Waiting for you there. For a browser on another machine, end this and give --no-browser.")
 			}
 		},
 	}
@@ -149,12 +150,12 @@ func (p *program) authorizer(flags *loginFlags) login.Authorizer {
 // showDevice shows the code with which a person signs in on another device. The library has checked
 // that it can be shown.
 func (p *program) showDevice(_ context.Context, q login.DevicePrompt) error {
-	p.note("\nOpen this address in a browser, on any device:\n\n  %s\n\nand enter there the code\n\n  %s\n",
+	p.Note("\nOpen this address in a browser, on any device:\n\n  %s\n\nand enter there the code\n\n  %s\n",
 		host.EscapeLine(q.VerificationURI), host.EscapeLine(q.UserCode))
 	if q.VerificationURIComplete != "" {
-		p.note("This address has the code in it already; compare it with the one above:\n\n  %s\n", host.EscapeLine(q.VerificationURIComplete))
+		p.Note("This address has the code in it already; compare it with the one above:\n\n  %s\n", host.EscapeLine(q.VerificationURIComplete))
 	}
-	p.note("Waiting for you there, for %s at the most. Ctrl-C ends it.", roundDuration(time.Until(q.Expires)))
+	p.Note("Waiting for you there, for %s at the most. Ctrl-C ends it.", roundDuration(time.Until(q.Expires)))
 	return nil
 }
 
@@ -167,9 +168,9 @@ func (p *program) pastedAddress(ctx context.Context) (string, error) {
 	for {
 		line, err := p.keyboard().line(ctx)
 		if err != nil && ctx.Err() != nil && p.login == nil { // a line would have been taken for the address
-			p.note("Nothing is to be pasted any more.")
+			p.Note("Nothing is to be pasted any more.")
 		}
-		if err != nil || p.streams.chat.Load() == nil || isAddress(line) {
+		if err != nil || !p.Streams.Diverting() || isAddress(line) {
 			return line, err
 		}
 		p.keyboard().leave(line)
@@ -205,17 +206,17 @@ func (p *program) confirm(ctx context.Context, q login.Prompt) error {
 	}
 	switch {
 	case q.Why == login.ReasonStepUp:
-		p.note("\nA server wants more scopes for this than you have given.")
+		p.Note("\nA server wants more scopes for this than you have given.")
 	case p.login != nil:
-		p.note("You are about to sign in.")
+		p.Note("You are about to sign in.")
 	default:
-		p.note("\nA server wants you to sign in.")
+		p.Note("\nA server wants you to sign in.")
 	}
-	p.note("  server:               %s", host.EscapeLine(q.Resource))
-	p.note("  authorization server: %s", host.EscapeLine(q.Issuer))
-	p.note("  scopes:               %s", host.EscapeLine(scopes))
+	p.Note("  server:               %s", host.EscapeLine(q.Resource))
+	p.Note("  authorization server: %s", host.EscapeLine(q.Issuer))
+	p.Note("  scopes:               %s", host.EscapeLine(scopes))
 	if q.Why == login.ReasonServerChanged {
-		p.note("  WARNING: the authorization server was another one before: %s", host.EscapeLine(q.PreviousIssuer))
+		p.Note("  WARNING: the authorization server was another one before: %s", host.EscapeLine(q.PreviousIssuer))
 	}
 	if p.login != nil {
 		return nil
@@ -231,14 +232,14 @@ func (p *program) confirm(ctx context.Context, q login.Prompt) error {
 		case "n", "no":
 			return errNotNow
 		}
-		p.note("Please answer y or n.")
+		p.Note("Please answer y or n.")
 	}
 	return errNotNow
 }
 
 // keyboard is the person's input, for all who ask.
 func (p *program) keyboard() *lineReader {
-	p.typing.Do(func() { p.keyboardLines = newLineReader(p.streams.In) })
+	p.typing.Do(func() { p.keyboardLines = newLineReader(p.Streams.In) })
 	return p.keyboardLines
 }
 
@@ -321,12 +322,12 @@ func exitAccess(err error) (code int, ok bool) {
 	var ended *login.Error
 	switch {
 	case errors.As(err, &required), errors.As(err, &refused), errors.Is(err, errNotNow), errors.As(err, &said):
-		return exitConsent, true
+		return kit.ExitConsent, true
 	case errors.As(err, &discovery), errors.As(err, &ended):
 		if errors.As(err, &network) {
-			return exitUnreachable, true
+			return kit.ExitUnreachable, true
 		}
-		return exitConsent, true
+		return kit.ExitConsent, true
 	}
 	return 0, false
 }
@@ -361,12 +362,12 @@ func explainAccess(err error) (text string, ok bool) {
 // wantsSignIn says what to do where nobody can be asked. The target is what the command
 // login takes.
 func wantsSignIn(e *login.SignInRequiredError, address, target string) string {
-	command := "parley login " + word(target)
+	command := "parley login " + kit.ShellWord(target)
 	text := host.EscapeLine(address) + " wants you to sign in"
 	if e.Why == login.ReasonStepUp {
 		text = fmt.Sprintf("%s wants you to sign in for more scopes (%s)", host.EscapeLine(address), host.EscapeLine(oauth.JoinScope(e.Scopes)))
 		for _, scope := range e.Scopes {
-			command += " --scope " + word(scope)
+			command += " --scope " + kit.ShellWord(scope)
 		}
 	}
 	text += ": run '" + command + "'"
@@ -376,17 +377,6 @@ func wantsSignIn(e *login.SignInRequiredError, address, target string) string {
 		text += "; if it takes a key instead, give it with --header 'Name: value'"
 	}
 	return text
-}
-
-// word is a text as a word of a command that the person may copy: strangers
-// wrote it, so that what is more than plain characters is left out.
-func word(s string) string {
-	if s == "" || strings.HasPrefix(s, "-") || strings.ContainsFunc(s, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~:/@+,=%[]", r)
-	}) {
-		return "…"
-	}
-	return s
 }
 
 // forPeople puts flags in the place of the library's options.
@@ -402,15 +392,15 @@ var forPeople = strings.NewReplacer(
 
 // signInURL reads the URL of a server that the person wants to sign in to.
 func signInURL(address string) (*url.URL, error) {
-	if !isURL(address) {
-		return nil, usagef("%q is no URL; write it like https://example.com/mcp", shown(address))
+	if !kit.IsURL(address) {
+		return nil, kit.Usagef("%q is no URL; write it like https://example.com/mcp", shown(address))
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, usagef("%q: %w", shown(address), noURL(address, err))
+		return nil, kit.Usagef("%q: %w", shown(address), noURL(address, err))
 	}
 	if u.Host == "" || u.User != nil {
-		return nil, usagef("%q: write it like https://example.com/mcp", shown(address))
+		return nil, kit.Usagef("%q: write it like https://example.com/mcp", shown(address))
 	}
 	// WebSockets are opened over HTTP, and that is where tokens go.
 	switch u.Scheme {
@@ -420,7 +410,7 @@ func signInURL(address string) (*url.URL, error) {
 		u.Scheme = "https"
 	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !oauth.LoopbackHost(u.Hostname())) {
-		return nil, usagef("%q: tokens are sent over https, or within this machine, alone; write https:// or wss://, if the server speaks that", shown(address))
+		return nil, kit.Usagef("%q: tokens are sent over https, or within this machine, alone; write https:// or wss://, if the server speaks that", shown(address))
 	}
 	return u, nil
 }

@@ -14,7 +14,7 @@ import (
 // alone: at other times the next line is a message, or the answer to another question.
 func (p *program) confirmInChat(ctx context.Context, q *login.Prompt) error {
 	required := &login.SignInRequiredError{Resource: q.Resource, Issuer: q.Issuer, Scopes: q.Scopes, Why: q.Why}
-	if !p.streams.InTerminal && !host.DuringCall(ctx) {
+	if !p.Streams.InTerminal && !host.DuringCall(ctx) {
 		return required
 	}
 	agreed, err := host.AskSignIn(ctx, &host.SignIn{

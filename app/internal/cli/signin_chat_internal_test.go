@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth/login"
 )
@@ -31,7 +32,7 @@ func TestAddressOnScreen(t *testing.T) {
 	const address = "http://127.0.0.1:4175/callback?code=a&state=b"
 	synctest.Test(t, func(t *testing.T) {
 		said := new(strings.Builder)
-		p := &program{streams: &Streams{Err: said}, onScreen: true}
+		p := &program{Console: kit.Console{Streams: &kit.Streams{Err: said}}, onScreen: true}
 		kept := &sentSession{}
 		s := shownSession{kept, p}
 		send := func(text string) {
@@ -74,7 +75,7 @@ func TestAddressOnScreen(t *testing.T) {
 func TestNobodyToAsk(t *testing.T) {
 	t.Parallel()
 	for _, terminal := range []bool{true, false} {
-		p := &program{streams: &Streams{InTerminal: terminal}, chatting: true}
+		p := &program{Console: kit.Console{Streams: &kit.Streams{InTerminal: terminal}}, chatting: true}
 		err := p.confirm(t.Context(), login.Prompt{Resource: "https://a.example/mcp", Issuer: "https://as.example"})
 		if text := explain(&login.Error{Err: err}); !errors.As(err, new(*login.SignInRequiredError)) ||
 			text != "https://a.example/mcp wants you to sign in: run 'parley login https://a.example/mcp'" {
@@ -87,7 +88,7 @@ func TestNobodyToAsk(t *testing.T) {
 func TestAddressesOfTwo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &program{streams: &Streams{Err: io.Discard}, onScreen: true}
+		p := &program{Console: kit.Console{Streams: &kit.Streams{Err: io.Discard}}, onScreen: true}
 		s := shownSession{&sentSession{}, p}
 		got := map[string]string{"one": "", "two": ""}
 		wait := func(name string) {

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth"
@@ -26,7 +27,7 @@ func (p *program) signInEntry(ctx context.Context, name string) error {
 		return err
 	}
 	if p.login.clientID != "" || p.login.document != "" {
-		return usagef("--client-id and --client-metadata go with a URL; the client for %s stands in its entry, as oauth.clientId", name)
+		return kit.Usagef("--client-id and --client-metadata go with a URL; the client for %s stands in its entry, as oauth.clientId", name)
 	}
 	defer p.endSignIns()
 	entry, err := p.remoteEntry(ctx, name)
@@ -62,13 +63,13 @@ func (p *program) remoteEntry(ctx context.Context, name string) (entry *config.S
 		s := cfg.Server(name)
 		switch {
 		case s == nil:
-			return usagef("%q is no URL, and no server of your configuration; write it like https://example.com/mcp, or as 'parley config list' shows it", name)
+			return kit.Usagef("%q is no URL, and no server of your configuration; write it like https://example.com/mcp, or as 'parley config list' shows it", name)
 		case s.Transport == config.TransportStdio:
-			return usagef("%s is a program on this machine, and needs no sign-in", name)
+			return kit.Usagef("%s is a program on this machine, and needs no sign-in", name)
 		case s.NoOAuth:
-			return usagef("%s is not signed in to: its entry (%s) says so, or sets the header Authorization", name, s.Source)
+			return kit.Usagef("%s is not signed in to: its entry (%s) says so, or sets the header Authorization", name, s.Source)
 		}
-		entry, err = p.expanded(ctx, s, p.streams.InTerminal, db)
+		entry, err = p.expanded(ctx, s, p.Streams.InTerminal, db)
 		return err
 	})
 	return entry, err
@@ -171,7 +172,7 @@ func (p *program) adjust(ctx context.Context, s *signIns, entry *config.Server, 
 	s.options.Confirm = func(ctx context.Context, q login.Prompt) error {
 		if only := used.Load(); only != nil && !sameIssuer(*only, q.Issuer) {
 			return fmt.Errorf("the entry %s is for the authorization server %s, and the server names %s: correct the entry, or sign out with 'parley logout %s' first",
-				entry.Source, host.EscapeLine(*only), host.EscapeLine(q.Issuer), word(entry.Name))
+				entry.Source, host.EscapeLine(*only), host.EscapeLine(q.Issuer), kit.ShellWord(entry.Name))
 		}
 		if err := p.confirm(ctx, q); err != nil {
 			return err
@@ -360,7 +361,7 @@ func (p *program) clientEntries(ctx context.Context) []*config.Server {
 		return nil
 	})
 	if err != nil {
-		p.logger().Debug("the clients of entries are not known", "err", err)
+		p.Logger().Debug("the clients of entries are not known", "err", err)
 	}
 	return list
 }

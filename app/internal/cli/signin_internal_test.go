@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/oauth/login"
 	"github.com/parley-mcp/parley/transport"
 )
@@ -67,7 +68,7 @@ func TestWord(t *testing.T) {
 		"https://example.com/a?b=c": "…",
 		"ü":                         "…",
 	} {
-		if got := word(in); got != want {
+		if got := kit.ShellWord(in); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)
 		}
 	}
@@ -92,7 +93,7 @@ func TestCovers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := covers(tt.resource, u); got != tt.want {
+		if got := kit.Covers(tt.resource, u); got != tt.want {
 			t.Errorf("%s covers %s: %v, want %v", tt.resource, tt.address, got, tt.want)
 		}
 	}
@@ -109,25 +110,25 @@ func TestAccessErrors(t *testing.T) {
 	}{
 		{
 			&accessError{address: "ws://a.example/ws", err: &login.SignInRequiredError{Resource: "https://a.example", Issuer: "https://as.example", Why: login.ReasonSignIn}},
-			exitConsent, "ws://a.example/ws wants you to sign in: run 'parley login ws://a.example/ws'",
+			kit.ExitConsent, "ws://a.example/ws wants you to sign in: run 'parley login ws://a.example/ws'",
 		},
 		{
 			&login.SignInRequiredError{Resource: "https://a.example/mcp", Scopes: []string{"r", "w'"}, Why: login.ReasonStepUp},
-			exitConsent, "https://a.example/mcp wants you to sign in for more scopes (r w'): run 'parley login https://a.example/mcp --scope r --scope …'",
+			kit.ExitConsent, "https://a.example/mcp wants you to sign in for more scopes (r w'): run 'parley login https://a.example/mcp --scope r --scope …'",
 		},
 		{
 			&accessError{address: "https://a.example", err: fmt.Errorf("authorize a request: %w", errNotNow)},
-			exitConsent, "https://a.example: you chose not to sign in",
+			kit.ExitConsent, "https://a.example: you chose not to sign in",
 		},
 		{
 			&accessError{address: "https://a.example", err: &login.DiscoveryError{Step: login.StepServer, Err: dial, Advice: "check the network"}},
-			exitUnreachable, "https://a.example: authorization server metadata: dial tcp: connection refused; check the network",
+			kit.ExitUnreachable, "https://a.example: authorization server metadata: dial tcp: connection refused; check the network",
 		},
 		{
 			&login.DiscoveryError{Step: login.StepRegister, Err: errors.New("not registered"), Advice: "give its id with Options.Credentials"},
-			exitConsent, "give its id with --client-id",
+			kit.ExitConsent, "give its id with --client-id",
 		},
-		{&login.AuthorizationError{Issuer: "https://as.example", Code: "access_denied"}, exitConsent, "was denied"},
+		{&login.AuthorizationError{Issuer: "https://as.example", Code: "access_denied"}, kit.ExitConsent, "was denied"},
 	} {
 		err := fmt.Errorf("server %q: %w", "a", tt.err)
 		if got := exitCode(err); got != tt.code {

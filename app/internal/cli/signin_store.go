@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/secrets"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/login"
@@ -25,20 +26,11 @@ type settings struct {
 	AllowHosts []string `json:"allowHosts,omitzero"`
 }
 
-// configPath is the path of a file of the program.
-func configPath(name string) (string, error) {
-	dir, err := os.UserConfigDir()
-	if err != nil {
-		return "", fmt.Errorf("finding the folder for settings: %w", err)
-	}
-	return filepath.Join(dir, "parley", name), nil
-}
-
 const settingsName = "signin.json"
 
 func readSettings() (settings, error) {
 	var set settings
-	path, err := configPath(settingsName)
+	path, err := kit.Path(settingsName)
 	if err != nil {
 		return set, err
 	}
@@ -57,7 +49,7 @@ func readSettings() (settings, error) {
 
 // remember keeps what the flags of a sign-in changed.
 func (s settings) remember() error {
-	path, err := configPath(settingsName)
+	path, err := kit.Path(settingsName)
 	if err != nil {
 		return err
 	}
@@ -95,30 +87,16 @@ func (p *program) openSecrets(kind string) (login.Store, string, error) {
 	return store, store.Kind(), nil
 }
 
-// passphraseName is the variable with the passphrase of the encrypted file.
-const passphraseName = "PARLEY_PASSPHRASE"
-
 // passphrase is that of the encrypted file. It is asked for if the person chose
 // that file; otherwise it may be missing.
 func (p *program) passphrase(kind string) (string, error) {
-	if phrase := p.streams.Passphrase; phrase != "" || kind != secrets.Encrypted {
+	if phrase := p.Streams.Passphrase; phrase != "" || kind != secrets.Encrypted {
 		return phrase, nil
 	}
-	if !p.streams.InTerminal || p.streams.Secret == nil {
-		return "", fmt.Errorf("the tokens are encrypted: set $%s, or run it at a terminal", passphraseName)
+	if !p.Streams.InTerminal || p.Streams.Secret == nil {
+		return "", fmt.Errorf("the tokens are encrypted: set $%s, or run it at a terminal", kit.PassphraseVariable)
 	}
-	return p.secret(context.Background(), "Passphrase of your tokens: ")
-}
-
-// secret asks the person for a line that is not shown.
-func (p *program) secret(ctx context.Context, prompt string) (string, error) {
-	_, _ = fmt.Fprint(p.streams.Err, prompt)
-	text, err := p.streams.Secret(ctx)
-	_, _ = fmt.Fprintln(p.streams.Err)
-	if err != nil {
-		return "", fmt.Errorf("reading what is not shown: %w", err)
-	}
-	return text, nil
+	return p.AskSecret(context.Background(), "Passphrase of your tokens: ")
 }
 
 // A knownClient is what a client is known by at an authorization server: the

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/ext/skills"
 	"github.com/parley-mcp/parley/host"
@@ -22,7 +23,7 @@ func (p *program) skillsCommand() *cobra.Command {
 		Long: `List, show and verify the skills of a server: folders with instructions for a
 model. What they say is a stranger's; nothing of them is run or loaded into a
 model by these commands.`,
-		Args: noCommand,
+		Args: kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	list := &cobra.Command{
@@ -30,7 +31,7 @@ model by these commands.`,
 		Short: "List the skills, without reading any file",
 		Example: `  parley skills list
   parley skills list --json --server https://example.com/mcp`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withSkills(cmd.Context(), func(c *client.Client) error { return p.listSkills(cmd.Context(), c) })
 		},
@@ -43,7 +44,7 @@ relative path. A file that is not what the skill's entry says (listed, size,
 digest, frontmatter) is not written; the exit code is 6 then.`,
 		Example: `  parley skills show skill://table-review/SKILL.md
   parley skills show skill://table-review/SKILL.md references/checklist.md`,
-		Args: usageArgs(cobra.RangeArgs(1, 2)),
+		Args: kit.UsageArgs(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withSkills(cmd.Context(), func(c *client.Client) error { return p.showSkill(cmd.Context(), c, args) })
 		},
@@ -87,7 +88,7 @@ func allSkills(ctx context.Context, c *client.Client) ([]*skills.Skill, error) {
 func getSkill(ctx context.Context, c *client.Client, uri string) (*skills.Skill, error) {
 	var bad *skills.EntryError
 	if _, err := (&skills.Skill{URI: uri}).Resolve("SKILL.md"); errors.As(err, &bad) {
-		return nil, usagef("%s; parley skills list has the URIs", bad.Reason)
+		return nil, kit.Usagef("%s; parley skills list has the URIs", bad.Reason)
 	}
 	return skills.Get(ctx, c, uri)
 }
@@ -97,20 +98,20 @@ func (p *program) listSkills(ctx context.Context, c *client.Client) error {
 	if err != nil {
 		return err
 	}
-	if p.json {
+	if p.JSON {
 		return p.printMaskedJSON(struct {
 			Skills []*skills.Skill `json:"skills"`
 		}{list})
 	}
-	var t table
+	var t kit.Table
 	for _, s := range list {
 		about := s.Description()
 		if err := s.Check(); err != nil {
 			about = "cannot be loaded: " + err.Error()
 		}
-		t.add(s.URI, about)
+		t.Add(s.URI, about)
 	}
-	return p.print(p.masked(t.String()))
+	return p.Print(p.masked(t.String()))
 }
 
 func (p *program) showSkill(ctx context.Context, c *client.Client, args []string) error {
@@ -123,25 +124,25 @@ func (p *program) showSkill(ctx context.Context, c *client.Client, args []string
 		if err != nil {
 			return err
 		}
-		if p.json {
-			return p.printJSON(shownSkill{s, d.Text, d.Verified})
+		if p.JSON {
+			return p.PrintJSON(shownSkill{s, d.Text, d.Verified})
 		}
 		return p.showFile([]byte(d.Text), d.Verified)
 	}
 	uri, err := s.Resolve(args[1])
 	if err != nil {
-		return usagef("%w", err)
+		return kit.Usagef("%w", err)
 	}
 	got, err := skills.Read(ctx, c, s, uri)
 	if err != nil {
 		return err
 	}
-	if p.json {
+	if p.JSON {
 		contents := mcp.ResourceContents{URI: got.URI, MIMEType: got.MIMEType, Blob: got.Data}
 		if utf8.Valid(got.Data) {
 			contents.Text, contents.Blob = string(got.Data), nil
 		}
-		return p.printJSON(shownFile{contents, got.Verified})
+		return p.PrintJSON(shownFile{contents, got.Verified})
 	}
 	return p.showFile(got.Data, got.Verified)
 }
@@ -162,12 +163,12 @@ type shownFile struct {
 // showFile writes a file of a skill as it is, but to a terminal as text.
 func (p *program) showFile(data []byte, verified bool) error {
 	if !verified {
-		p.note("parley: this skill is dynamic: its files have no digests to compare")
+		p.Note("parley: this skill is dynamic: its files have no digests to compare")
 	}
-	if p.streams.OutTerminal {
-		return p.println(string(data))
+	if p.Streams.OutTerminal {
+		return p.Println(string(data))
 	}
-	if _, err := p.streams.Out.Write(data); err != nil {
+	if _, err := p.Streams.Out.Write(data); err != nil {
 		return fmt.Errorf("writing the file: %w", err)
 	}
 	return nil
@@ -218,7 +219,7 @@ func (p *program) verifySkills(ctx context.Context, c *client.Client, uris []str
 		return err
 	}
 	if differ {
-		return &silentError{exitContract}
+		return &kit.SilentError{Code: kit.ExitContract}
 	}
 	return nil
 }
@@ -273,12 +274,12 @@ func isContract(err error) bool {
 }
 
 func (p *program) printVerified(all []*verifiedSkill) error {
-	if p.json {
+	if p.JSON {
 		return p.printMaskedJSON(struct {
 			Skills []*verifiedSkill `json:"skills"`
 		}{all})
 	}
-	var t table
+	var t kit.Table
 	for _, v := range all {
 		plural := "files"
 		if v.Files == 1 {
@@ -286,15 +287,15 @@ func (p *program) printVerified(all []*verifiedSkill) error {
 		}
 		switch {
 		case len(v.Problems) > 0:
-			t.add(v.URI, "differs")
+			t.Add(v.URI, "differs")
 		case v.Dynamic:
-			t.add(v.URI, "dynamic: only its frontmatter can be checked, which is right")
+			t.Add(v.URI, "dynamic: only its frontmatter can be checked, which is right")
 		default:
-			t.add(v.URI, fmt.Sprintf("verified: %d %s, %d bytes", v.Files, plural, v.Bytes))
+			t.Add(v.URI, fmt.Sprintf("verified: %d %s, %d bytes", v.Files, plural, v.Bytes))
 		}
 		for _, problem := range v.Problems {
-			p.note("parley: %s", host.EscapeLine(shorten(problem.Text, maxSaid)))
+			p.Note("parley: %s", host.EscapeLine(shorten(problem.Text, maxSaid)))
 		}
 	}
-	return p.print(p.masked(t.String()))
+	return p.Print(p.masked(t.String()))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/racetest"
 	"github.com/parley-mcp/parley/ext/skills"
 	"github.com/parley-mcp/parley/mcp"
@@ -71,7 +72,7 @@ func TestSkillsExitCode(t *testing.T) {
 		{1, []string{"skills", "verify", "skill://a/../table-review/SKILL.md"}},
 	} {
 		var out, said bytes.Buffer
-		if code := cli.Main(t.Context(), test.args, &cli.Streams{In: new(bytes.Buffer), Out: &out, Err: &said}); code != test.code {
+		if code := cli.Main(t.Context(), test.args, &kit.Streams{In: new(bytes.Buffer), Out: &out, Err: &said}); code != test.code {
 			t.Errorf("%q: exit code %d, want %d\n%s%s", test.args, code, test.code, &out, &said)
 		}
 	}

@@ -95,7 +95,7 @@ func (m *stderrTail) await(text string) []string {
 // if it does, as lines to follow it. With --verbose it has been shown.
 func (p *program) logged(text string) string {
 	m := reference.FindStringSubmatch(text)
-	if m == nil || p.verbose {
+	if m == nil || p.Verbose {
 		return ""
 	}
 	lines := p.heard.await(m[1])

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -30,7 +31,7 @@ func begin(t *testing.T, args ...string) *talk {
 	t.Helper()
 	in, typed := io.Pipe()
 	k := &talk{t: t, typed: typed, out: new(output), said: new(output), interrupts: make(chan os.Signal, 1), ended: make(chan struct{})}
-	streams := &cli.Streams{
+	streams := &kit.Streams{
 		In: in, Out: k.out, Err: k.said, InTerminal: true, OutTerminal: true, ErrTerminal: true, Interrupts: k.interrupts,
 		Width: func() int { return 1000 },
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth"
@@ -40,13 +41,13 @@ func targetOf(cmd *cobra.Command, args []string, own int) (before []string, t ta
 	}
 	switch {
 	case len(before) < own:
-		return nil, t, usagef("an argument is missing: parley %s", cmd.Use)
+		return nil, t, kit.Usagef("an argument is missing: parley %s", cmd.Use)
 	case len(before) > own:
-		return nil, t, usagef("name the server or give its command after --, not both: parley %s", cmd.Use)
+		return nil, t, kit.Usagef("name the server or give its command after --, not both: parley %s", cmd.Use)
 	case !t.command && len(t.words) > 1:
-		return nil, t, usagef("one server is meant; a command with arguments stands after --, as in: parley %s -- %s", cmd.Name(), strings.Join(t.words, " "))
+		return nil, t, kit.Usagef("one server is meant; a command with arguments stands after --, as in: parley %s -- %s", cmd.Name(), strings.Join(t.words, " "))
 	case t.command && (len(t.words) == 0 || t.words[0] == ""):
-		return nil, t, usagef("a command belongs after --, such as: parley %s -- ./server", cmd.Name())
+		return nil, t, kit.Usagef("a command belongs after --, such as: parley %s -- ./server", cmd.Name())
 	}
 	return before, t, nil
 }
@@ -63,12 +64,12 @@ func (p *program) targetServer(ctx context.Context, t target) (host.Server, erro
 func (p *program) meant(ctx context.Context, t target) (host.Server, error) {
 	switch {
 	case len(t.words) > 0 && len(p.serverFlags) > 0:
-		return host.Server{}, usagef("name the server once: with --server, or as the last argument")
+		return host.Server{}, kit.Usagef("name the server once: with --server, or as the last argument")
 	case len(p.serverFlags) == 1:
 		return p.flagServer(ctx, p.serverFlags[0])
 	case len(t.words) == 0:
-		return host.Server{}, usagef("say which server is meant: its name, its URL, or -- and its command")
-	case len(t.words) == 1 && (isURL(t.words[0]) || !t.command && t.words[0] == bundled):
+		return host.Server{}, kit.Usagef("say which server is meant: its name, its URL, or -- and its command")
+	case len(t.words) == 1 && (kit.IsURL(t.words[0]) || !t.command && t.words[0] == bundled):
 		return p.flagServer(ctx, t.words[0])
 	case !t.command:
 		return p.configuredServer(ctx, t.words[0])
@@ -86,7 +87,7 @@ func (p *program) meant(ctx context.Context, t target) (host.Server, error) {
 		return host.Server{}, err
 	}
 	if err := managed.Permits(&config.Server{Name: name, Transport: config.TransportStdio, Command: t.words[0], Args: t.words[1:]}); err != nil {
-		return host.Server{}, usagef("%w", err)
+		return host.Server{}, kit.Usagef("%w", err)
 	}
 	command := strings.Join(t.words, " ")
 	d := p.command(t.words[0], t.words[1:]...)
@@ -115,9 +116,9 @@ func (p *program) configuredServer(ctx context.Context, name string) (s host.Ser
 		}
 		entry := cfg.Server(name)
 		if entry == nil {
-			return usagef("%q is no URL, and %w; 'parley config list' shows those, and a command stands after --", name, errNoEntry)
+			return kit.Usagef("%q is no URL, and %w; 'parley config list' shows those, and a command stands after --", name, errNoEntry)
 		}
-		s, err = p.configured(ctx, entry, p.streams.InTerminal, db)
+		s, err = p.configured(ctx, entry, p.Streams.InTerminal, db)
 		return err
 	})
 	return s, err
@@ -169,5 +170,5 @@ func (p *program) tapped() *http.Client {
 // tappedTransport shows p.tap, if there is one, what a transport sends, and learns the credentials
 // in it, which are masked from then on.
 func (p *program) tappedTransport(next http.RoundTripper) http.RoundTripper {
-	return &credentialTransport{wrapper{web.TapTransport(next, p.tap)}, p.streams}
+	return &credentialTransport{wrapper{web.TapTransport(next, p.tap)}, p.Streams}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/host"
@@ -28,14 +29,14 @@ server of the task, which is given with --server, for it. In the place of the
 identifier they take the handle that 'parley call --task --json' prints: it also
 knows the tool, and which questions were answered. 'parley tasks list' is for the
 operator of a server.`,
-		Args: noCommand,
+		Args: kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(p.tasksListCommand(), &cobra.Command{
 		Use:     "get TASK",
 		Short:   "Show the state of a task",
 		Example: `  parley tasks get --server https://example.com/mcp 786512e2-9e0d-44bd-8f29-789f320fe840`,
-		Args:    usageArgs(cobra.ExactArgs(1)),
+		Args:    kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE:    p.ofTask(p.taskGet),
 	}, &cobra.Command{
 		Use:   "wait TASK",
@@ -44,7 +45,7 @@ operator of a server.`,
 does, with the same exit codes. What the task asks meanwhile is asked at the
 terminal. Ctrl-C ends the waiting, and leaves the task as it is.`,
 		Example: `  parley tasks wait --server https://example.com/mcp 786512e2-9e0d-44bd-8f29-789f320fe840`,
-		Args:    usageArgs(cobra.ExactArgs(1)),
+		Args:    kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE:    p.ofTask(p.taskWait),
 	}, &cobra.Command{
 		Use:   "cancel TASK",
@@ -52,7 +53,7 @@ terminal. Ctrl-C ends the waiting, and leaves the task as it is.`,
 		Long: `Ask the server to cancel a task. It may take a while until the task has ended,
 and it may come to its result all the same: 'parley tasks get' tells.`,
 		Example: `  parley tasks cancel --server https://example.com/mcp 786512e2-9e0d-44bd-8f29-789f320fe840`,
-		Args:    usageArgs(cobra.ExactArgs(1)),
+		Args:    kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE:    p.ofTask(p.taskCancel),
 	})
 	return cmd
@@ -76,13 +77,13 @@ func openTask(ctx context.Context, c *client.Client, name string) (*toolTask, er
 	if strings.HasPrefix(strings.TrimSpace(name), "{") {
 		h, err := tasks.Resume[*mcp.CallToolResult](ctx, c, []byte(name), nil)
 		if errors.Is(err, tasks.ErrHandle) {
-			err = usagef("%w", err)
+			err = kit.Usagef("%w", err)
 		}
 		return h, err
 	}
 	h, err := tasks.Open[*mcp.CallToolResult](c, name, "", nil)
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, kit.Usagef("%w", err)
 	}
 	return h, nil
 }
@@ -98,22 +99,22 @@ func (p *program) startTask(ctx context.Context, c *client.Client, tool *host.To
 		return atServer(tool.Server, err)
 	}
 	if h.ID() == "" {
-		p.note("parley: the server gave the result at once; there is no task")
+		p.Note("parley: the server gave the result at once; there is no task")
 		result, err := resultOf(h.Wait(ctx))
 		if err != nil {
 			return atServer(tool.Server, err)
 		}
 		return p.printResult(tool.Def.Name, result)
 	}
-	if !p.json {
-		p.note("parley: the call became a task; 'parley tasks wait' waits for its result")
-		return p.println(h.ID())
+	if !p.JSON {
+		p.Note("parley: the call became a task; 'parley tasks wait' waits for its result")
+		return p.Println(h.ID())
 	}
 	saved, err := h.MarshalBinary()
 	if err != nil {
 		return err
 	}
-	return p.printJSON(struct {
+	return p.PrintJSON(struct {
 		Server string       `json:"server"`
 		Tool   string       `json:"tool"`
 		TaskID string       `json:"taskId"`
@@ -135,8 +136,8 @@ func (p *program) taskGet(ctx context.Context, h *toolTask) error {
 	if err != nil {
 		return err
 	}
-	if p.json {
-		return p.printJSON(shownTask(t))
+	if p.JSON {
+		return p.PrintJSON(shownTask(t))
 	}
 	lines := []string{string(t.Status)}
 	if t.Message != "" {
@@ -149,7 +150,7 @@ func (p *program) taskGet(ctx context.Context, h *toolTask) error {
 		lines = append(lines, "error "+host.EscapeLine(t.Error.Error()))
 	}
 	lines = append(lines, "created "+t.Created.Format(time.RFC3339)+", changed "+t.Updated.Format(time.RFC3339)+", kept "+kept(t))
-	return p.println(strings.Join(lines, "\n"))
+	return p.Println(strings.Join(lines, "\n"))
 }
 
 // kept says for how long a server keeps a task.
@@ -222,7 +223,7 @@ func (p *program) taskWait(ctx context.Context, h *toolTask) error {
 func (p *program) notOver(ctx context.Context, h *toolTask, err error) error {
 	_, nothing := errors.AsType[*client.NoExtensionError](err)
 	if errors.Is(err, client.ErrInputRefused) || errors.Is(err, client.ErrNotCapable) && !nothing || ctx.Err() != nil {
-		p.note("parley: the task goes on; 'parley tasks wait' waits for it again, 'parley tasks cancel' cancels it: %s", host.EscapeLine(h.ID()))
+		p.Note("parley: the task goes on; 'parley tasks wait' waits for it again, 'parley tasks cancel' cancels it: %s", host.EscapeLine(h.ID()))
 	}
 	return err
 }
@@ -232,9 +233,9 @@ func (p *program) taskCancel(ctx context.Context, h *toolTask) error {
 	if err := h.Cancel(ctx); err != nil {
 		return err
 	}
-	if p.json {
-		return p.printJSON(struct{}{})
+	if p.JSON {
+		return p.PrintJSON(struct{}{})
 	}
-	p.note("parley: the server was asked to cancel the task")
+	p.Note("parley: the server was asked to cancel the task")
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	taskstore "github.com/parley-mcp/parley/app/internal/store/tasks"
 	"github.com/parley-mcp/parley/ext/tasks"
 )
@@ -28,13 +29,13 @@ that 'parley serve --tasks' names. There is no such list for the clients of a
 server. It shows what is kept, also of tasks that have ended.`,
 		Example: `  parley tasks list --tasks tasks.db
   parley tasks list --tasks postgres://parley@db.example/parley --most 20 --json`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case dsn == "":
-				return usagef("say whose tasks: --tasks FILE or --tasks postgres://USER@HOST/NAME")
+				return kit.Usagef("say whose tasks: --tasks FILE or --tasks postgres://USER@HOST/NAME")
 			case most < 1:
-				return usagef("--most %d: write a number from 1 on", most)
+				return kit.Usagef("--most %d: write a number from 1 on", most)
 			}
 			return p.listTasks(cmd.Context(), dsn, most)
 		},
@@ -46,14 +47,14 @@ server. It shows what is kept, also of tasks that have ended.`,
 
 // listTasks prints the tasks of a database.
 func (p *program) listTasks(ctx context.Context, dsn string, most int) (err error) {
-	if path := strings.TrimPrefix(dsn, "sqlite:"); !isURL(dsn) { // opening it would make one
+	if path := strings.TrimPrefix(dsn, "sqlite:"); !kit.IsURL(dsn) { // opening it would make one
 		if _, err := os.Stat(path); err != nil {
-			return usagef("--tasks: %w", err)
+			return kit.Usagef("--tasks: %w", err)
 		}
 	}
 	store, err := taskstore.Open(ctx, dsn, nil)
 	if err != nil {
-		return openingError(ctx, "--tasks", "the tasks", err)
+		return kit.OpeningError(ctx, "--tasks", "the tasks", err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	var list []*tasks.Task
@@ -78,22 +79,22 @@ type listedTask struct {
 }
 
 func (p *program) printTasks(list []*tasks.Task) error {
-	if p.json {
+	if p.JSON {
 		shown := make([]listedTask, 0, len(list))
 		for _, t := range list {
 			shown = append(shown, listedTask{t.Tool, *shownTask(t)})
 		}
-		return p.printJSON(struct {
+		return p.PrintJSON(struct {
 			Tasks []listedTask `json:"tasks"`
 		}{shown})
 	}
-	var lines table
+	var lines kit.Table
 	for _, t := range list {
 		about := string(t.Status) + "  " + t.Created.Format(time.RFC3339) + "  " + t.Tool
 		if t.Message != "" {
 			about += "  " + shorten(t.Message, maxMessage)
 		}
-		lines.add(t.ID, about)
+		lines.Add(t.ID, about)
 	}
-	return p.print(lines.String())
+	return p.Print(lines.String())
 }

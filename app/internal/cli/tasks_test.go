@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
@@ -209,7 +210,7 @@ func TestInterruptTask(t *testing.T) {
 			w.wait("hanging", t.Context().Done())
 			interrupts <- os.Interrupt
 		}()
-		code := cli.Main(t.Context(), append(args, "--server", url), &cli.Streams{
+		code := cli.Main(t.Context(), append(args, "--server", url), &kit.Streams{
 			In: strings.NewReader(""), Out: new(output), Err: w, Interrupts: interrupts,
 		})
 		if code != 130 {

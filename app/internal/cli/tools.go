@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/model"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
@@ -27,7 +28,7 @@ because the provider does not take it.`,
 		Example: `  parley tools
   parley tools --for gemini
   parley tools --json --server 'npx -y @modelcontextprotocol/server-everything stdio'`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if provider != "" { // before servers are started
 				if _, err := profileOf(provider); err != nil {
@@ -52,7 +53,7 @@ func (p *program) reportDown(h *host.Host, c *host.Catalog) error {
 		return c.Down[0]
 	}
 	for _, e := range c.Down {
-		p.note("parley: %s", explain(p.addresses.name(e)))
+		p.Note("parley: %s", explain(p.addresses.name(e)))
 	}
 	return nil
 }
@@ -89,7 +90,7 @@ type listedProblem struct {
 }
 
 func (p *program) printTools(c *host.Catalog) error {
-	if p.json {
+	if p.JSON {
 		var problems []listedProblem
 		for i := range c.Servers {
 			for _, problem := range c.Servers[i].Problems {
@@ -105,15 +106,15 @@ func (p *program) printTools(c *host.Catalog) error {
 			Problems []listedProblem `json:"problems,omitempty"`
 		}{list, problems})
 	}
-	var t table
+	var t kit.Table
 	for _, tool := range c.Tools {
 		about := tool.Def.Description
 		if about == "" {
 			about = tool.Def.Title
 		}
-		t.add(tool.Server+"/"+tool.Def.Name+"("+strings.Join(model.Signature(tool.Def.InputSchema), ", ")+")", about)
+		t.Add(tool.Server+"/"+tool.Def.Name+"("+strings.Join(model.Signature(tool.Def.InputSchema), ", ")+")", about)
 	}
-	return p.print(p.masked(t.String()))
+	return p.Print(p.masked(t.String()))
 }
 
 func (p *program) callCommand() *cobra.Command {
@@ -136,14 +137,14 @@ the command ends with it; the task is lost then unless the server keeps it.`,
   parley call note tags=red tags='dark blue'
   parley call everything/echo --args '{"message":"hello"}'
   parley call --task index repo=a/b --server https://example.com/mcp`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: kit.UsageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, words []string) error {
 			given, err := keyValues(words[1:])
 			if err != nil {
 				return err
 			}
 			if args != "" && len(given) > 0 {
-				return usagef("give the arguments as KEY=VALUE or with --args, not both")
+				return kit.Usagef("give the arguments as KEY=VALUE or with --args, not both")
 			}
 			return p.withCatalog(cmd.Context(), func(h *host.Host, catalog *host.Catalog) error {
 				tool, err := findTool(catalog, words[0])
@@ -157,7 +158,7 @@ the command ends with it; the task is lost then unless the server keeps it.`,
 					err = fmt.Errorf(`--args: that is no JSON object: %w; write for example --args '{"message":"hello"}'`, wrong)
 				}
 				if err != nil {
-					return usagef("%w", err)
+					return kit.Usagef("%w", err)
 				}
 				return p.call(cmd, h, tool, raw, task)
 			})
@@ -180,13 +181,13 @@ func findTool(c *host.Catalog, name string) (*host.Tool, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return nil, usagef("there is no tool %q; 'parley tools' lists what there is%s", name, similar(c, name))
+		return nil, kit.Usagef("there is no tool %q; 'parley tools' lists what there is%s", name, similar(c, name))
 	}
 	var names []string
 	for _, t := range found {
 		names = append(names, host.EscapeLine(t.Server+"/"+t.Def.Name))
 	}
-	return nil, usagef("several servers have a tool %q; write one of %s", name, strings.Join(names, ", "))
+	return nil, kit.Usagef("several servers have a tool %q; write one of %s", name, strings.Join(names, ", "))
 }
 
 // similar suggests tools whose names hold the one that was given, or the other
@@ -232,28 +233,28 @@ func (p *program) call(cmd *cobra.Command, h *host.Host, tool *host.Tool, args m
 // printResult writes what a tool gave. A failure goes to the other stream,
 // unless a machine reads.
 func (p *program) printResult(tool string, result *mcp.CallToolResult) error {
-	text := contents(result.Content)
+	text := kit.Contents(result.Content)
 	if untold := result.Untold(); untold != nil {
 		text = strings.TrimPrefix(text+"\n"+string(untold), "\n")
 	}
 	switch {
-	case p.json:
-		if err := p.printJSON(result); err != nil {
+	case p.JSON:
+		if err := p.PrintJSON(result); err != nil {
 			return err
 		}
 		if !result.IsError {
 			break
 		}
 		if said := p.logged(text); said != "" {
-			p.note("parley: the tool %s failed%s", host.EscapeLine(tool), said)
+			p.Note("parley: the tool %s failed%s", host.EscapeLine(tool), said)
 		}
 	case result.IsError:
-		p.note("parley: the tool %s failed: %s%s", host.EscapeLine(tool), host.Escape(text), p.logged(text))
+		p.Note("parley: the tool %s failed: %s%s", host.EscapeLine(tool), host.Escape(text), p.logged(text))
 	default:
-		return p.println(text)
+		return p.Println(text)
 	}
 	if result.IsError {
-		return &silentError{exitTool}
+		return &kit.SilentError{Code: kit.ExitTool}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/parley-mcp/parley/app/internal/inspect/losses"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/schema/provider"
 )
@@ -17,7 +18,7 @@ func profileOf(name string) (provider.Profile, error) {
 			return m.schemas, nil
 		}
 	}
-	return provider.Profile{}, usagef("--for %q: write anthropic, openai or gemini", shorten(host.EscapeLine(name), maxModelName))
+	return provider.Profile{}, kit.Usagef("--for %q: write anthropic, openai or gemini", shorten(host.EscapeLine(name), maxModelName))
 }
 
 // A reducedTool is a tool in the JSON of 'tools --for'.
@@ -62,7 +63,7 @@ func (p *program) printToolsFor(c *host.Catalog, name string) error {
 	for _, t := range c.Tools {
 		list = append(list, toolFor(t, profile))
 	}
-	if p.json {
+	if p.JSON {
 		return p.printMaskedJSON(struct {
 			Tools []reducedTool `json:"tools"`
 		}{list})
@@ -77,16 +78,16 @@ func (p *program) printToolsFor(c *host.Catalog, name string) error {
 			b.WriteString("    " + host.EscapeLine(r.Error) + "\n")
 		}
 	}
-	if err := p.print(p.masked(b.String())); err != nil {
+	if err := p.Print(p.masked(b.String())); err != nil {
 		return err
 	}
 	changed := len(slices.DeleteFunc(list, func(r reducedTool) bool { return len(r.Lost) == 0 }))
 	switch {
 	case len(c.Tools) == 0:
 	case changed == 0:
-		p.note("Nothing is left out for %s.", name)
+		p.Note("Nothing is left out for %s.", name)
 	default:
-		p.note("%d of %d tools lose something for %s: what is left out of their schemas stands in their descriptions, and the servers still check the arguments.", changed, len(c.Tools), name)
+		p.Note("%d of %d tools lose something for %s: what is left out of their schemas stands in their descriptions, and the servers still check the arguments.", changed, len(c.Tools), name)
 	}
 	return nil
 }

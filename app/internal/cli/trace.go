@@ -7,8 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-mcp/parley/app/internal/inspect/mask"
 	"github.com/parley-mcp/parley/app/internal/inspect/trace"
+	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/host"
@@ -44,7 +45,7 @@ written to a file in the format HTTP Archive 1.2, which browsers show.`,
   parley trace --call echo message=hello everything
   parley trace --json --har trace.har https://example.com/mcp
   parley trace --method tools/list -- npx -y @modelcontextprotocol/server-everything`,
-		Args: usageArgs(cobra.ArbitraryArgs),
+		Args: kit.UsageArgs(cobra.ArbitraryArgs),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.trace(cmd, args, har, secrets, session) },
 	}
 	cmd.Flags().StringVar(&har, "har", "", "write HTTP requests and responses to this `FILE`, too")
@@ -58,9 +59,9 @@ func (p *program) trace(cmd *cobra.Command, args []string, har string, secrets *
 	if err != nil {
 		return err
 	}
-	write := trace.Text(p.streams.Out)
-	if p.json {
-		write = trace.JSON(p.jsonOut())
+	write := trace.Text(p.Streams.Out)
+	if p.JSON {
+		write = trace.JSON(p.JSONOut())
 	}
 	tracer := trace.New(m, write)
 	p.tap = tracer.Tap
@@ -68,17 +69,17 @@ func (p *program) trace(cmd *cobra.Command, args []string, har string, secrets *
 	if har != "" {
 		file, err := os.OpenFile(har, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
-			return usagef("--har: %w", err)
+			return kit.Usagef("--har: %w", err)
 		}
 		archive := trace.NewHAR(m)
 		p.tap = both(tracer.Tap, archive.Tap)
-		writeHAR = func() error { return errors.Join(archive.Write(file, version()), file.Close()) }
+		writeHAR = func() error { return errors.Join(archive.Write(file, kit.Version()), file.Close()) }
 	}
 	err = p.observe(cmd.Context(), t, m, session, calls)
 	counts, writing := tracer.Close()
 	writing = errors.Join(writing, writeHAR())
-	if !p.json && counts != (trace.Counts{}) {
-		p.note("parley: %s", counts)
+	if !p.JSON && counts != (trace.Counts{}) {
+		p.Note("parley: %s", counts)
 	}
 	return errors.Join(err, writing)
 }
@@ -102,8 +103,8 @@ func (p *program) observe(ctx context.Context, t target, m *mask.Masker, session
 // what a connection begins with, and answers no questions but that for roots.
 func (p *program) connected(ctx context.Context, s *host.Server, fn func(c *client.Client) error) error {
 	opts := &client.Options{
-		Info: mcp.Implementation{Name: "parley", Version: version()}, Versions: s.Versions,
-		Extensions: []client.Extension{tasks.Client(nil)}, Logger: p.logger(),
+		Info: mcp.Implementation{Name: "parley", Version: kit.Version()}, Versions: s.Versions,
+		Extensions: []client.Extension{tasks.Client(nil)}, Logger: p.Logger(),
 		CallTimeout: s.CallTimeout, ConnectTimeout: s.ConnectTimeout,
 	}
 	roots, err := p.resolvedRoots()
@@ -115,7 +116,7 @@ func (p *program) connected(ctx context.Context, s *host.Server, fn func(c *clie
 	}
 	if p.logLevel != "" {
 		if opts.LogLevel = mcp.LogLevel(p.logLevel); !opts.LogLevel.Valid() {
-			return usagef("--logs %q: the levels are debug, info, notice, warning, error, critical, alert, emergency", p.logLevel)
+			return kit.Usagef("--logs %q: the levels are debug, info, notice, warning, error, critical, alert, emergency", p.logLevel)
 		}
 		opts.OnLog = func(context.Context, *mcp.LogParams) {} // they are among the messages
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
 // A trace of a sign-in shows each step, discovery, registration and the exchange of the code, and a
@@ -23,7 +24,7 @@ func TestTraceSignIn(t *testing.T) {
 		t.Helper()
 		har := filepath.Join(t.TempDir(), "trace.har")
 		var out, said bytes.Buffer
-		code := cli.Main(t.Context(), append(append([]string{"trace", "--har", har}, args...), p.url), &cli.Streams{In: strings.NewReader(input), Out: &out, Err: &said, InTerminal: input != ""})
+		code := cli.Main(t.Context(), append(append([]string{"trace", "--har", har}, args...), p.url), &kit.Streams{In: strings.NewReader(input), Out: &out, Err: &said, InTerminal: input != ""})
 		if code != 0 {
 			t.Fatalf("exit code %d\n%s\n%s", code, out.String(), said.String())
 		}

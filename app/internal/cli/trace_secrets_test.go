@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/racetest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
@@ -123,7 +124,7 @@ func TestTraceSecrets(t *testing.T) {
 					continue // it has another transport
 				}
 				var out, said bytes.Buffer
-				code := cli.Main(t.Context(), append([]string{"--protocol", version}, args...), &cli.Streams{In: strings.NewReader(""), Out: &out, Err: &said})
+				code := cli.Main(t.Context(), append([]string{"--protocol", version}, args...), &kit.Streams{In: strings.NewReader(""), Out: &out, Err: &said})
 				if code != 0 && code != 5 {
 					t.Fatalf("%s: exit code %d\n%s", args[0], code, said.String())
 				}

@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/parley-mcp/parley/app/internal/inspect/mask"
+	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/app/internal/model"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
@@ -36,7 +37,7 @@ func (s *secretFlags) flags(f *pflag.FlagSet) {
 func (p *program) masker(s *secretFlags) (*mask.Masker, error) {
 	for _, name := range s.env {
 		if _, ok := os.LookupEnv(name); !ok {
-			return nil, usagef("--secret-env %q: there is no such environment variable", name)
+			return nil, kit.Usagef("--secret-env %q: there is no such environment variable", name)
 		}
 	}
 	o := &mask.Options{Values: mask.Environment(os.Environ(), s.env), Public: s.public}
@@ -46,7 +47,7 @@ func (p *program) masker(s *secretFlags) (*mask.Masker, error) {
 		o.Values = append(o.Values, value)
 	}
 	m := mask.New(o)
-	p.streams.secrets.Store(m)
+	p.Streams.UseMasker(m)
 	return m, nil
 }
 
@@ -61,7 +62,7 @@ func (e *maskedError) Unwrap() error { return e.err }
 
 // masked takes the secrets out of an error.
 func masked(m *mask.Masker, err error) error {
-	if err == nil || errors.As(err, new(*silentError)) {
+	if err == nil || errors.As(err, new(*kit.SilentError)) {
 		return err
 	}
 	if text := m.Text(err.Error()); text != err.Error() {
@@ -121,7 +122,7 @@ func (s *sessionFlags) takeArguments(cmd *cobra.Command, args []string) int {
 		most = dash
 	}
 	n := 0
-	for n < most && strings.Contains(args[n], "=") && !isURL(args[n]) {
+	for n < most && strings.Contains(args[n], "=") && !kit.IsURL(args[n]) {
 		n++
 	}
 	return n
@@ -130,12 +131,12 @@ func (s *sessionFlags) takeArguments(cmd *cobra.Command, args []string) int {
 // plan reads the flags. Words are the arguments of the last --call.
 func (s *sessionFlags) plan(words []string) (calls []toolCall, err error) {
 	if s.timeout < 0 {
-		return nil, usagef("--timeout: write a time such as 30s")
+		return nil, kit.Usagef("--timeout: write a time such as 30s")
 	}
 	for i, line := range s.calls {
 		parts, err := fields(line)
 		if err != nil || len(parts) == 0 {
-			return nil, usagef("--call %q: write the name of a tool and its arguments, as in --call 'echo message=hello'", line)
+			return nil, kit.Usagef("--call %q: write the name of a tool and its arguments, as in --call 'echo message=hello'", line)
 		}
 		if i == len(s.calls)-1 {
 			parts = append(parts, words...)
@@ -148,9 +149,9 @@ func (s *sessionFlags) plan(words []string) (calls []toolCall, err error) {
 	}
 	for _, line := range s.methods {
 		if name, params, _ := strings.Cut(strings.TrimSpace(line), " "); name == "" {
-			return nil, usagef("--method is empty; write one such as tools/list")
+			return nil, kit.Usagef("--method is empty; write one such as tools/list")
 		} else if wrong := model.CheckObject(mcp.RawValue(params)); params != "" && wrong != nil {
-			return nil, usagef("--method %s: params are no JSON object: %w", name, wrong)
+			return nil, kit.Usagef("--method %s: params are no JSON object: %w", name, wrong)
 		}
 	}
 	return calls, nil
@@ -192,7 +193,7 @@ func (p *program) converse(ctx context.Context, c *client.Client, name string, m
 	}
 	for _, call := range calls {
 		err := p.conversationCall(ctx, c, name, m, &call)
-		if errors.As(err, new(*usageError)) || errors.Is(err, host.ErrConsent) {
+		if errors.As(err, new(*kit.UsageError)) || errors.Is(err, host.ErrConsent) {
 			return err
 		}
 		if err != nil && first == nil {
@@ -233,15 +234,15 @@ func (p *program) conversationCall(ctx context.Context, c *client.Client, server
 	}
 	args, err := model.Arguments(def.InputSchema, call.args)
 	if err != nil {
-		return usagef("--call %s: %w", call.tool, err)
+		return kit.Usagef("--call %s: %w", call.tool, err)
 	}
 	if err := p.managedDenial(&policy.Query{Kind: policy.KindTool, Server: server, Name: call.tool, Arguments: args}); err != nil {
 		return err
 	}
 	result, err := c.CallTool(ctx, call.tool, args, nil)
 	if err == nil && result.IsError {
-		p.note("parley: the tool %s failed: %s", host.EscapeLine(call.tool), oneLine(mcp.RawValue(m.Text(contents(result.Content)))))
-		return &silentError{exitTool}
+		p.Note("parley: the tool %s failed: %s", host.EscapeLine(call.tool), oneLine(mcp.RawValue(m.Text(kit.Contents(result.Content)))))
+		return &kit.SilentError{Code: kit.ExitTool}
 	}
 	return err
 }

@@ -9,33 +9,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/servers/everything"
 )
-
-// commit is set by the linker when a release is built, since the go command
-// tells a program of a module nothing about the commit.
-var commit string
-
-// version is what the build knows of itself.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "devel"
-}
 
 func (p *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Tell what this program was built from, and what it speaks",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  kit.UsageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			b := built()
 			b.Revisions = everything.New(b.Version, nil).Versions()
-			if p.json {
-				return p.printJSON(b)
+			if p.JSON {
+				return p.PrintJSON(b)
 			}
-			return b.print(p.streams.Out)
+			return b.print(p.Streams.Out)
 		},
 	}
 }
@@ -52,7 +41,7 @@ type buildReport struct {
 
 func built() *buildReport {
 	b := &buildReport{
-		Version: version(), Commit: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Version: kit.Version(), Commit: kit.Commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
 	info, _ := debug.ReadBuildInfo()
 	if info == nil {

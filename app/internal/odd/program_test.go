@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/cli"
 	"github.com/parley-mcp/parley/app/internal/inspect/bridge"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/odd"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/proxy"
@@ -74,7 +75,7 @@ type command struct {
 func parley(t *testing.T, args ...string) *command {
 	t.Helper()
 	var out, said bytes.Buffer
-	exit := cli.Main(t.Context(), args, &cli.Streams{In: strings.NewReader(""), Out: &out, Err: &said})
+	exit := cli.Main(t.Context(), args, &kit.Streams{In: strings.NewReader(""), Out: &out, Err: &said})
 	return &command{exit, out.String(), said.String()}
 }
 

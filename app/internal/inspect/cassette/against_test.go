@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/inspect/cassette"
-	"github.com/parley-mcp/parley/app/internal/inspect/mask"
+	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"

@@ -28,7 +28,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-mcp/parley/app/internal/inspect/mask"
+	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/strictjson"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/frame"

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/internal/inspect/cassette"
-	"github.com/parley-mcp/parley/app/internal/inspect/mask"
+	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/app/internal/racetest"
 )
 

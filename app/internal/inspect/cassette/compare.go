@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-mcp/parley/app/internal/inspect/mask"
+	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/strictjson"
 )
 

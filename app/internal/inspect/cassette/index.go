@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/parley-mcp/parley/app/internal/inspect/mask"
+	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/strictjson"
 )

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-mcp/parley/app/internal/inspect/mask"
+	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/transport"
 )
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/racetest"
 	"github.com/parley-mcp/parley/app/internal/servers/everything"
 	"github.com/parley-mcp/parley/client"
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 	}
 	switch role {
 	case "parley": // the program itself, with our arguments
-		os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Standard()))
+		os.Exit(cli.Main(context.Background(), os.Args[1:], kit.Standard()))
 	case "old": // the server as it was before the newest revision
 		s := everything.New("1.0.0", nil)
 		versions := slices.DeleteFunc(s.Versions(), func(v string) bool { return v == newest })

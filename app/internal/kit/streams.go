@@ -1,0 +1,186 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/parley-mcp/parley/app/internal/discover"
+	"github.com/parley-mcp/parley/app/internal/mask"
+)
+
+// Streams are what the program is connected to. Results go to Out, and nothing
+// else; questions, progress, labels and errors go to Err.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// InTerminal, OutTerminal and ErrTerminal say that a person is at the
+	// other end.
+	InTerminal, OutTerminal, ErrTerminal bool
+	// Screen says that In and Out are one terminal on which a screen can be drawn.
+	Screen bool
+	// Width tells the columns of the terminal at Err; nil means 80.
+	Width func() int
+	// Secret reads a line from the terminal without showing it, or gives up at
+	// the end of ctx; nil means that this cannot be done.
+	Secret func(ctx context.Context) (string, error)
+	// Flush throws away what was typed at the terminal In and not read yet; nil means
+	// that this cannot be done.
+	Flush func()
+	// Passphrase is that of the encrypted store of tokens, if it needs none to
+	// be asked for it.
+	Passphrase string
+	// SystemRoot stands before the paths of the machine's administrator; empty is the
+	// machine's own root.
+	SystemRoot string
+	// ModelPorts are asked for local models at the first run; nil means the usual ports.
+	ModelPorts []discover.Port
+	// ModelWait is how long they may take to answer; 0 means the usual time.
+	ModelWait time.Duration
+	// StartWait is how long the first message of a conversation waits for servers that are
+	// starting; 0 means the usual time.
+	StartWait time.Duration
+	// Now is the clock by which lines are typed or pasted; nil means time.Now.
+	Now func() time.Time
+	// Interrupts are the person's Ctrl-C, and what else asks the program to
+	// end; nil means that none come.
+	Interrupts <-chan os.Signal
+
+	// diverted gets the Ctrl-C of a command that handles it by itself; nil otherwise.
+	diverted atomic.Pointer[chan os.Signal]
+	// secrets is what mask returns; nil before its first call.
+	secrets atomic.Pointer[mask.Masker]
+}
+
+// PassphraseVariable is the variable with the passphrase of the encrypted store of tokens.
+const PassphraseVariable = "PARLEY_PASSPHRASE"
+
+// Standard returns the streams of the process.
+func Standard() *Streams {
+	interrupts := make(chan os.Signal, 2)
+	// SIGTERM and SIGHUP as well: servers that do not end when their input
+	// does would be left behind.
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// The browser, and what it starts in turn, would inherit it.
+	phrase := os.Getenv(PassphraseVariable)
+	_ = os.Unsetenv(PassphraseVariable) // fails for impossible names alone
+	in, out := term.IsTerminal(int(os.Stdin.Fd())), term.IsTerminal(int(os.Stdout.Fd()))
+	return &Streams{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		InTerminal: in, OutTerminal: out, Screen: in && out && drawable(),
+		ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		Width: func() int {
+			width, _, err := term.GetSize(int(os.Stderr.Fd()))
+			if err != nil {
+				return 0
+			}
+			return width
+		},
+		Secret:     readSecret,
+		Flush:      func() { flushTerminal(int(os.Stdin.Fd())) },
+		Passphrase: phrase,
+		Interrupts: interrupts,
+	}
+}
+
+// readSecret reads a line from the terminal without showing it. What it
+// switched off is on again when it returns, also if it gave up.
+func readSecret(ctx context.Context) (string, error) {
+	fd := int(os.Stdin.Fd())
+	state, err := term.GetState(fd)
+	if err != nil {
+		return "", err
+	}
+	type line struct {
+		text []byte
+		err  error
+	}
+	done := make(chan line, 1)
+	go func() { // ends with the line, or with the process
+		text, err := term.ReadPassword(fd)
+		done <- line{text, err}
+	}()
+	select {
+	case got := <-done:
+		return string(got.text), got.err
+	case <-ctx.Done():
+		return "", errors.Join(context.Cause(ctx), term.Restore(fd, state))
+	}
+}
+
+// UseMasker makes m what mask returns, in the place of one with the secrets of the environment.
+func (s *Streams) UseMasker(m *mask.Masker) { s.secrets.Store(m) }
+
+// DivertInterrupts has the person's Ctrl-C go to c until the function that it returns is called. What
+// c does not take at once ends the program, as without it.
+func (s *Streams) DivertInterrupts(c *chan os.Signal) (back func()) {
+	s.diverted.Store(c)
+	return func() { s.diverted.Store(nil) }
+}
+
+// Diverting reports whether Ctrl-C is diverted.
+func (s *Streams) Diverting() bool { return s.diverted.Load() != nil }
+
+// Divert reports whether a signal went where Ctrl-C is diverted to.
+func (s *Streams) Divert(sig os.Signal) bool {
+	c := s.diverted.Load()
+	if c == nil || sig != os.Interrupt {
+		return false
+	}
+	select {
+	case *c <- sig:
+		return true
+	default: // it does not take them any more
+		return false
+	}
+}
+
+// drawable reports whether the terminal can move a cursor, by what it says of itself.
+func drawable() bool {
+	kind := os.Getenv("TERM")
+	return kind != "dumb" && (kind != "" || runtime.GOOS == "windows")
+}
+
+// Masker returns the Masker of the secrets that this run sends to servers. A server can repeat them
+// wherever it writes: [sharedWriter] masks them in standard error, and commands that report on a
+// server mask them in the report. The result of a call, read or prompt is printed as it came.
+func (s *Streams) Masker() *mask.Masker {
+	if m := s.secrets.Load(); m != nil {
+		return m
+	}
+	values := slices.DeleteFunc(mask.Environment(os.Environ(), nil), func(value string) bool {
+		return mask.IsWord(value) || IsFile(value)
+	})
+	m := mask.New(&mask.Options{Values: values, Distinct: true})
+	for _, line := range os.Environ() {
+		if name, value, _ := strings.Cut(line, "="); strings.HasSuffix(strings.ToUpper(name), "_PROXY") {
+			_ = m.URL(value) // learns what it masks
+		}
+	}
+	s.secrets.CompareAndSwap(nil, m)
+	return s.secrets.Load()
+}
+
+// IsFile reports whether a value is an absolute path at which a file can be, such as a key file. Only its
+// folder must exist: errors about a missing file should name it.
+func IsFile(value string) bool {
+	if !filepath.IsAbs(value) {
+		return false
+	}
+	_, err := os.Stat(value)
+	if dir := filepath.Dir(value); err != nil && dir != filepath.Dir(dir) {
+		_, err = os.Stat(dir)
+	}
+	return err == nil
+}
