@@ -67,6 +67,7 @@ var rows = []row{
 		"app/internal/authserver",
 		"public contrib/... app/internal/kit app/internal/front app/internal/audit app/internal/telemetry app/internal/store/... app/internal/authserver/...",
 	},
+	{"app/internal/serve", "public contrib/... app/internal/kit app/internal/front app/internal/scaffold app/internal/store/tasks app/internal/servers app/internal/servers/..."},
 	{"app/internal/front", "public contrib/... app/internal/kit app/internal/telemetry"},
 	{"app/internal/kit", "public app/internal/config app/internal/discover app/internal/mask"},
 	{"app/internal/model/anthropic app/internal/model/openai app/internal/model/gemini", "public app/internal/model/provider"},
@@ -163,7 +164,7 @@ var reservations = []reservation{
 		"the vocabulary, the server and the client know no transport",
 	},
 	{
-		"golang.org/x/net", "app/internal/servers/fetch app/internal/servers/fetch/article app/internal/cli app/interop/...",
+		"golang.org/x/net", "app/internal/servers/fetch app/internal/servers/fetch/article app/internal/serve app/interop/...",
 		"the standard library has what others need of it",
 	},
 	{

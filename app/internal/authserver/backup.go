@@ -130,7 +130,7 @@ func (p *program) printSaved(what, file string, report *saved) error {
 	if p.JSON {
 		return p.PrintJSON(report)
 	}
-	text := fmt.Sprintf("%s %s (%d bytes, checked)\n", what, kit.ShellWord(file), report.Bytes)
+	text := fmt.Sprintf("%s %s (%d bytes, checked)\n", what, kit.SafeWord(file), report.Bytes)
 	if report.Encrypted {
 		text += fmt.Sprintf("its private keys are encrypted%s: a server needs that key too (--%s)\n", byKey(report.Key), secretsKeyName)
 	}

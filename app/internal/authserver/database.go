@@ -25,7 +25,7 @@ func databaseHint(dsn string) string {
 	case kit.IsURL(dsn):
 		return " --database …"
 	}
-	return " --database " + kit.ShellWord(dsn)
+	return " --database " + kit.SafeWord(dsn)
 }
 
 // openDatabase opens the records of the authorization server. o may be nil.
@@ -65,7 +65,7 @@ func needDatabase(dsn string) error {
 	case err != nil:
 		return kit.Usagef("--database: %w", err)
 	case missing != "":
-		return kit.Usagef("there is no database %s; name the right one with --database, or make one with 'parley auth user add NAME' or 'parley auth serve'", kit.ShellWord(missing))
+		return kit.Usagef("there is no database %s; name the right one with --database, or make one with 'parley auth user add NAME' or 'parley auth serve'", kit.SafeWord(missing))
 	}
 	return nil
 }

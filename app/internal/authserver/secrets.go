@@ -63,7 +63,7 @@ func readSecretsKey(ctx context.Context, flag, source string, fresh bool) (*seal
 func readKeyFile(path string) (string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("there is no such file; make a key with '(umask 077; openssl rand -hex 32 >%s)'", kit.ShellWord(path))
+		return "", fmt.Errorf("there is no such file; make a key with '(umask 077; openssl rand -hex 32 >%s)'", kit.SafeWord(path))
 	}
 	if err != nil {
 		return "", err

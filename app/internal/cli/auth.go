@@ -23,7 +23,7 @@ func (p *program) authCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(p.statusCommand(), p.doctorCommand())
-	cmd.AddCommand(authserver.Commands(&p.Console, func() bool { return len(p.serverFlags)+len(p.headers) > 0 })...)
+	cmd.AddCommand(authserver.Commands(&p.Console, p.aboutServers)...)
 	return cmd
 }
 

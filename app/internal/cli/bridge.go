@@ -123,7 +123,7 @@ func (p *program) bridge(cmd *cobra.Command, args []string, flags *bridgeFlags) 
 			return err
 		}
 	}
-	keys, err := readStateKeys(flags.StateKeys)
+	keys, err := front.ReadStateKeys(flags.StateKeys)
 	if err != nil {
 		return err
 	}

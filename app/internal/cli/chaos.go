@@ -258,7 +258,7 @@ func (p *program) addressOf(ctx context.Context, t target) (*url.URL, error) {
 	case len(t.words) == 0 && len(p.serverFlags) == 1:
 		_, text = splitServerFlag(p.serverFlags[0])
 	}
-	if !kit.IsURL(text) && len(t.words) == 1 && !t.command && text != bundled {
+	if !kit.IsURL(text) && len(t.words) == 1 && !t.command && text != kit.Bundled {
 		err := withLocal(func(db *local.DB) error {
 			cfg, err := p.loadConfig(ctx, "", db)
 			if err != nil {

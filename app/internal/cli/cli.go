@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/mask"
+	"github.com/parley-mcp/parley/app/internal/serve"
 )
 
 // Main runs one command and returns the exit code of the process. The first
@@ -180,7 +181,7 @@ unless --server names another.`,
 			p.loadCommand(), p.chaosCommand(),
 		}},
 		{"Writing and running servers:", []*cobra.Command{
-			p.newCommand(), p.devCommand(), p.packageCommand(), p.serveCommand(), p.bridgeCommand(), p.authCommand(),
+			serve.NewCommand(&p.Console), p.devCommand(), p.packageCommand(), serve.Command(&p.Console, p.aboutServers), p.bridgeCommand(), p.authCommand(),
 		}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/serve"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -36,7 +38,7 @@ func replaceReference(e *config.Entry) *replacement {
 		return nil
 	}
 	named := references[name]
-	if !slices.ContainsFunc(builtins(), func(b builtin) bool { return b.name == named }) {
+	if !serve.IsBuiltin(named) {
 		return nil
 	}
 	r := &replacement{entry: *e, builtin: named}
@@ -129,9 +131,9 @@ func (p *program) offerReplacement(ctx context.Context, name string, e *config.E
 // commandLine is the command of an entry as a person would type it; values that may be secret are
 // hidden.
 func commandLine(e *config.Entry) string {
-	words := []string{shellWord(e.Command)}
+	words := []string{kit.ShellWord(e.Command)}
 	for _, arg := range config.RedactArgs(e.Args) {
-		words = append(words, shellWord(arg))
+		words = append(words, kit.ShellWord(arg))
 	}
 	return host.EscapeLine(strings.Join(words, " "))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/discover"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -76,7 +77,7 @@ func (p *program) firstRun(ctx context.Context, cfg *config.Config) (first []str
 	p.paragraph(nextLine(found))
 	if !p.Streams.ErrTerminal || !choices(found) {
 		p.welcome = strings.Join([]string{serversLine(found), modelsLine(found), nextLine(found), tryLine}, "\n") // the screen hides what was said before it
-		p.serverFlags = []string{bundled}
+		p.serverFlags = []string{kit.Bundled}
 		return nil, nil
 	}
 	for {
@@ -91,7 +92,7 @@ func (p *program) firstRun(ctx context.Context, cfg *config.Config) (first []str
 		switch line = strings.TrimSpace(line); line {
 		case "":
 			p.welcome = tryLine
-			p.serverFlags = []string{bundled}
+			p.serverFlags = []string{kit.Bundled}
 			return nil, nil
 		case "s", "S":
 			return nil, nil
@@ -104,7 +105,7 @@ func (p *program) firstRun(ctx context.Context, cfg *config.Config) (first []str
 			return nil, errLeft
 		default:
 			if len(line) > 1 && !strings.HasPrefix(line, "/") {
-				p.serverFlags = []string{bundled}
+				p.serverFlags = []string{kit.Bundled}
 				return []string{line}, nil
 			}
 			p.paragraph("There is no choice " + host.EscapeLine(shorten(line, maxModelName)) + " here; commands can be typed once the conversation is open, and q leaves.")

@@ -195,3 +195,6 @@ func texts(args []string) (map[string]string, error) {
 	}
 	return m, nil
 }
+
+// aboutServers reports whether flags were given that are for commands that use a server.
+func (p *program) aboutServers() bool { return len(p.serverFlags)+len(p.headers) > 0 }

@@ -48,7 +48,7 @@ func (p *program) policyWith(others []policy.Rule) (*policy.Policy, error) {
 	}
 	rules = append(rules, others...)
 	rules = append(rules, policy.Rule{
-		Effect: policy.Allow, Kind: policy.KindTool, Server: bundled, Hints: []policy.Hint{policy.HintReadOnly},
+		Effect: policy.Allow, Kind: policy.KindTool, Server: kit.Bundled, Hints: []policy.Hint{policy.HintReadOnly},
 		Source: policy.Source{File: "the program: the built-in server may read"},
 	})
 	return policy.New(rules)

@@ -19,9 +19,6 @@ import (
 	"github.com/parley-mcp/parley/transport/stdio"
 )
 
-// bundled is the name of the server that is built in.
-const bundled = "everything"
-
 // named is a --server flag that begins with a name of its own.
 var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]{0,31})=(.+)$`)
 
@@ -42,7 +39,7 @@ func (p *program) servers(ctx context.Context) ([]host.Server, error) {
 		return p.given, nil
 	}
 	if len(p.serverFlags) == 0 {
-		p.serverFlags = []string{bundled}
+		p.serverFlags = []string{kit.Bundled}
 	}
 	if p.protocol != "" {
 		if versions := knownVersions(); !slices.Contains(versions, p.protocol) {
@@ -73,7 +70,7 @@ func (p *program) servers(ctx context.Context) ([]host.Server, error) {
 // permitted returns nil if the administrator's limits let the server of a flag be started.
 // What this program itself does is not limited by them.
 func (p *program) permitted(name, flag string) error {
-	if flag == bundled {
+	if flag == kit.Bundled {
 		return nil
 	}
 	managed, err := p.managedRules()
@@ -83,7 +80,7 @@ func (p *program) permitted(name, flag string) error {
 	_, command := splitServerFlag(flag)
 	s := &config.Server{Name: name, Transport: config.TransportHTTP, URL: command}
 	if !kit.IsURL(command) {
-		words, err := fields(command)
+		words, err := kit.Fields(command)
 		if err != nil {
 			return err
 		}
@@ -111,26 +108,26 @@ func ownProgram() (string, error) {
 // server makes one server: of a name that is built in, of a URL, or of a
 // command line.
 func (p *program) server(ctx context.Context, flag string) (host.Server, error) {
-	if flag == bundled {
+	if flag == kit.Bundled {
 		self, err := ownProgram()
 		if err != nil {
 			return host.Server{}, fmt.Errorf("finding this program, which serves it: %w", err)
 		}
-		d := p.command(self, "serve", bundled)
+		d := p.command(self, "serve", kit.Bundled)
 		return host.Server{
-			Name: bundled, Key: "built in", BuiltIn: true, Dialer: d, Origin: "built in", Dir: startFolder("", nil, nil), Trusted: true,
+			Name: kit.Bundled, Key: "built in", BuiltIn: true, Dialer: d, Origin: "built in", Dir: startFolder("", nil, nil), Trusted: true,
 		}, nil
 	}
 	name, command := splitServerFlag(flag)
 	if kit.IsURL(command) {
 		return p.remote(ctx, name, command)
 	}
-	words, err := fields(command)
+	words, err := kit.Fields(command)
 	if err != nil {
 		return host.Server{}, err
 	}
 	if len(words) == 0 || words[0] == "" {
-		return host.Server{}, fmt.Errorf("give the command that starts the server, its URL, or %q", bundled)
+		return host.Server{}, fmt.Errorf("give the command that starts the server, its URL, or %q", kit.Bundled)
 	}
 	if len(words) == 1 && hostAndPort.MatchString(words[0]) {
 		return host.Server{}, fmt.Errorf("it is no command; for an address write the whole URL, like http://localhost:8080/mcp")

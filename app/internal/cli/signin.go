@@ -362,12 +362,12 @@ func explainAccess(err error) (text string, ok bool) {
 // wantsSignIn says what to do where nobody can be asked. The target is what the command
 // login takes.
 func wantsSignIn(e *login.SignInRequiredError, address, target string) string {
-	command := "parley login " + kit.ShellWord(target)
+	command := "parley login " + kit.SafeWord(target)
 	text := host.EscapeLine(address) + " wants you to sign in"
 	if e.Why == login.ReasonStepUp {
 		text = fmt.Sprintf("%s wants you to sign in for more scopes (%s)", host.EscapeLine(address), host.EscapeLine(oauth.JoinScope(e.Scopes)))
 		for _, scope := range e.Scopes {
-			command += " --scope " + kit.ShellWord(scope)
+			command += " --scope " + kit.SafeWord(scope)
 		}
 	}
 	text += ": run '" + command + "'"

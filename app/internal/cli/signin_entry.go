@@ -172,7 +172,7 @@ func (p *program) adjust(ctx context.Context, s *signIns, entry *config.Server, 
 	s.options.Confirm = func(ctx context.Context, q login.Prompt) error {
 		if only := used.Load(); only != nil && !sameIssuer(*only, q.Issuer) {
 			return fmt.Errorf("the entry %s is for the authorization server %s, and the server names %s: correct the entry, or sign out with 'parley logout %s' first",
-				entry.Source, host.EscapeLine(*only), host.EscapeLine(q.Issuer), kit.ShellWord(entry.Name))
+				entry.Source, host.EscapeLine(*only), host.EscapeLine(q.Issuer), kit.SafeWord(entry.Name))
 		}
 		if err := p.confirm(ctx, q); err != nil {
 			return err

@@ -68,7 +68,7 @@ func TestWord(t *testing.T) {
 		"https://example.com/a?b=c": "…",
 		"ü":                         "…",
 	} {
-		if got := kit.ShellWord(in); got != want {
+		if got := kit.SafeWord(in); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)
 		}
 	}

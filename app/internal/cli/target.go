@@ -69,7 +69,7 @@ func (p *program) meant(ctx context.Context, t target) (host.Server, error) {
 		return p.flagServer(ctx, p.serverFlags[0])
 	case len(t.words) == 0:
 		return host.Server{}, kit.Usagef("say which server is meant: its name, its URL, or -- and its command")
-	case len(t.words) == 1 && (kit.IsURL(t.words[0]) || !t.command && t.words[0] == bundled):
+	case len(t.words) == 1 && (kit.IsURL(t.words[0]) || !t.command && t.words[0] == kit.Bundled):
 		return p.flagServer(ctx, t.words[0])
 	case !t.command:
 		return p.configuredServer(ctx, t.words[0])

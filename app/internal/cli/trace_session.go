@@ -134,7 +134,7 @@ func (s *sessionFlags) plan(words []string) (calls []toolCall, err error) {
 		return nil, kit.Usagef("--timeout: write a time such as 30s")
 	}
 	for i, line := range s.calls {
-		parts, err := fields(line)
+		parts, err := kit.Fields(line)
 		if err != nil || len(parts) == 0 {
 			return nil, kit.Usagef("--call %q: write the name of a tool and its arguments, as in --call 'echo message=hello'", line)
 		}

@@ -17,6 +17,9 @@ import (
 // ShutdownTime is how long a server gets to end what it does.
 const ShutdownTime = 5 * time.Second
 
+// Bundled is the name of the demonstration server that is built in.
+const Bundled = "everything"
+
 // IsURL says whether a --server flag is an address and not a command.
 func IsURL(flag string) bool {
 	scheme, _, found := strings.Cut(flag, "://")

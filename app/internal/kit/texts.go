@@ -2,9 +2,9 @@ package kit
 
 import "strings"
 
-// ShellWord is a text as a word of a command that the person may copy: strangers
+// SafeWord is a text as a word of a command that the person may copy: strangers
 // wrote it, so that what is more than plain characters is left out.
-func ShellWord(s string) string {
+func SafeWord(s string) string {
 	if s == "" || strings.HasPrefix(s, "-") || strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~:/@+,=%[]", r)
 	}) {

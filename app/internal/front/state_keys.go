@@ -1,4 +1,4 @@
-package cli
+package front
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 // stateKeyBytes is how long a state key is.
 const stateKeyBytes = 32
 
-// readStateKeys reads the --state-key-file flags. Without one the key is random
+// ReadStateKeys reads the --state-key-file flags. Without one the key is random
 // and good for one run.
-func readStateKeys(files []string) ([][]byte, error) {
+func ReadStateKeys(files []string) ([][]byte, error) {
 	if len(files) == 0 {
 		return [][]byte{[]byte(rand.Text())}, nil
 	}

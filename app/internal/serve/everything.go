@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // everythingServer is the demonstration of the protocol.
 func everythingServer() builtin {
 	return builtin{
-		name:  bundled,
+		name:  kit.Bundled,
 		short: "A demonstration that uses every feature of the protocol",
 		risk:  "none: it touches no file, no network and no program; it tells the names of its environment variables",
 		long: `Serve a demonstration that uses every feature of the protocol: tools of every kind,

@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"context"
@@ -167,7 +167,7 @@ func (p *program) builtinCommand(b builtin) *cobra.Command {
 
 // serve serves a built-in server as the flags say.
 func (p *program) serve(cmd *cobra.Command, b *builtin, open openBuiltin, args []string, flags *serveFlags) (err error) {
-	if len(p.serverFlags)+len(p.headers) > 0 {
+	if p.misplaced() {
 		return kit.Usagef("serve is a server itself; --server and --header are for commands that use one")
 	}
 	if err := flags.CheckTogether(cmd.Flags()); err != nil {
@@ -177,7 +177,7 @@ func (p *program) serve(cmd *cobra.Command, b *builtin, open openBuiltin, args [
 	if len(flags.Auth) > 0 && b.readOnly && !flags.readOnly {
 		o.writeScope = b.name + ":write"
 	}
-	keys, err := readStateKeys(flags.StateKeys)
+	keys, err := front.ReadStateKeys(flags.StateKeys)
 	if err != nil {
 		return err
 	}
@@ -197,16 +197,16 @@ func (p *program) serve(cmd *cobra.Command, b *builtin, open openBuiltin, args [
 	if closer != nil {
 		defer func() { err = errors.Join(err, closer.Close()) }()
 	}
-	watch, stop, err := flags.Start(cmd.Context(), &p.Console, cmd.Flags())
+	watch, stop, err := flags.Start(cmd.Context(), p.Console, cmd.Flags())
 	if err != nil {
 		return err
 	}
 	defer stop()
 	watch(s)
 	if flags.HTTP != "" {
-		return front.Serve(cmd.Context(), &p.Console, &flags.Flags, &front.Service{
+		return front.Serve(cmd.Context(), p.Console, &flags.Flags, &front.Service{
 			Name: b.name, What: "serving", WriteScope: o.writeScope, Start: s.Start, Shutdown: s.Shutdown,
-			Mount: func(access web.Access) front.Endpoints { return front.MountAll(&p.Console, s, access, &flags.Flags) },
+			Mount: func(access web.Access) front.Endpoints { return front.MountAll(p.Console, s, access, &flags.Flags) },
 		})
 	}
 	return p.serveStdio(cmd.Context(), b.name, s)

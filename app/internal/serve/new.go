@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"path/filepath"
@@ -79,7 +79,7 @@ func (p *program) newServer(name string, flags *newServerFlags) error {
 	if r.Files, err = s.Write(r.Folder); err != nil {
 		return kit.Usagef("the server %s cannot be written: %w", name, err)
 	}
-	r.Next = []string{"cd " + shellWord(r.Folder), "go mod tidy", "go test ./...", "go build -o " + name + " ."}
+	r.Next = []string{"cd " + kit.ShellWord(r.Folder), "go mod tidy", "go test ./...", "go build -o " + name + " ."}
 	if s.Replace != "" { // go.mod and go.sum are complete
 		r.Library, r.Next = "", append(r.Next[:1], r.Next[2:]...)
 	}

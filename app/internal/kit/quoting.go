@@ -1,15 +1,15 @@
-package cli
+package kit
 
 import (
 	"errors"
 	"strings"
 )
 
-// fields splits a command line as a shell would, but for expansions: words
+// Fields splits a command line as a shell would, but for expansions: words
 // are separated by spaces, single quotes keep everything, double quotes keep
 // everything but backslash before ", \, $ and `, and a backslash keeps the next
 // character. No shell is involved, so that nothing is ever expanded or run.
-func fields(line string) ([]string, error) {
+func Fields(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
 	inWord := false
@@ -61,8 +61,8 @@ func fields(line string) ([]string, error) {
 	return words, nil
 }
 
-// shellWord is a word as a shell reads it.
-func shellWord(s string) string {
+// ShellWord is a word as a shell reads it.
+func ShellWord(s string) string {
 	if s != "" && !strings.ContainsFunc(s, needsQuotes) {
 		return s
 	}
