@@ -17,8 +17,8 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := strings.Split(string(readme), "```go\n")[1:]
-	if len(blocks) != 6 {
-		t.Errorf("the README has %d blocks of Go, want a server, one over HTTP and a client, the last two with authorization, and a server in front of another", len(blocks))
+	if len(blocks) != 5 {
+		t.Errorf("the README has %d blocks of Go, want a server, one over HTTP and a client, the last two with authorization", len(blocks))
 	}
 	for _, block := range blocks {
 		code, _, _ := strings.Cut(block, "```")
