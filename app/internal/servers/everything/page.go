@@ -21,7 +21,7 @@ const paletteURI = "ui://everything/palette.html"
 var palettePage string
 
 type paletteIn struct {
-	Base  string `json:"base" desc:"The colour to start from, such as #3a6ea5." pattern:"^#[0-9a-fA-F]{6}$" default:"#3a6ea5"`
+	Base  string `json:"base" desc:"The colour to start from, such as #3a6ea5." pattern:"^#[0-9a-fA-F]{6}$" maxlen:"7" default:"#3a6ea5"`
 	Count int    `json:"count" desc:"How many colours." min:"2" max:"9" default:"5"`
 }
 

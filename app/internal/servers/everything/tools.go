@@ -45,11 +45,11 @@ type longIn struct {
 }
 
 type failIn struct {
-	Reason string `json:"reason" desc:"What the failure says." default:"asked to"`
+	Reason string `json:"reason" desc:"What the failure says." maxlen:"10000" default:"asked to"`
 }
 
 type logIn struct {
-	Message string `json:"message" desc:"What each message says." default:"a message"`
+	Message string `json:"message" desc:"What each message says." maxlen:"10000" default:"a message"`
 }
 
 // plainTools are tools that need nothing but their arguments.

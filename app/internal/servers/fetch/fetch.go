@@ -245,7 +245,7 @@ func cut(text string, start, length int) (part string, next int) {
 }
 
 type promptIn struct {
-	URL string `json:"url" desc:"URL to fetch"`
+	URL string `json:"url" desc:"URL to fetch" maxlen:"8192"`
 }
 
 // prompt is the prompt fetch. A person asked for the page, so robots.txt is not, and

@@ -18,16 +18,16 @@ import (
 )
 
 type pathIn struct {
-	Path string `json:"path" desc:"The directory, as an absolute path or one below the first allowed directory."`
+	Path string `json:"path" desc:"The directory, as an absolute path or one below the first allowed directory." maxlen:"32768"`
 }
 
 type sizesIn struct {
-	Path   string `json:"path" desc:"The directory."`
+	Path   string `json:"path" desc:"The directory." maxlen:"32768"`
 	SortBy string `json:"sortBy" desc:"The order of the entries: by name, or the largest first." enum:"name,size" default:"name"`
 }
 
 type infoIn struct {
-	Path string `json:"path" desc:"The file or directory."`
+	Path string `json:"path" desc:"The file or directory." maxlen:"32768"`
 }
 
 // listingTools are the tools that tell what there is.

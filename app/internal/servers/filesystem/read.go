@@ -30,7 +30,7 @@ const readBuffer = 16 << 10
 var readBuffers = sync.Pool{New: func() any { return new([readBuffer]byte) }}
 
 type readIn struct {
-	Path string `json:"path" desc:"The file, as an absolute path or one below the first allowed directory."`
+	Path string `json:"path" desc:"The file, as an absolute path or one below the first allowed directory." maxlen:"32768"`
 	Head int    `json:"head,omitzero" desc:"Give only so many lines from the beginning." min:"1"`
 	Tail int    `json:"tail,omitzero" desc:"Give only so many lines from the end." min:"1"`
 }
@@ -292,7 +292,7 @@ func regular(info fs.FileInfo) error {
 }
 
 type mediaIn struct {
-	Path string `json:"path" desc:"The file."`
+	Path string `json:"path" desc:"The file." maxlen:"32768"`
 }
 
 // mediaTypes are the files that are told apart, by extension.

@@ -16,13 +16,13 @@ import (
 )
 
 type treeIn struct {
-	Path    string   `json:"path" desc:"The directory."`
+	Path    string   `json:"path" desc:"The directory." maxlen:"32768"`
 	Exclude []string `json:"excludePatterns,omitempty" desc:"Patterns or names of what is left out, as node_modules or **/*.log." maxlen:"100"`
 }
 
 type searchIn struct {
-	Path    string   `json:"path" desc:"The directory to search in."`
-	Pattern string   `json:"pattern" desc:"The pattern, as **/*.go; it is compared with paths from the directory on."`
+	Path    string   `json:"path" desc:"The directory to search in." maxlen:"32768"`
+	Pattern string   `json:"pattern" desc:"The pattern, as **/*.go; it is compared with paths from the directory on." maxlen:"4096"`
 	Exclude []string `json:"excludePatterns,omitempty" desc:"Patterns of what is left out, with all below it." maxlen:"100"`
 }
 

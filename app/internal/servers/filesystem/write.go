@@ -15,23 +15,23 @@ import (
 )
 
 type writeIn struct {
-	Path    string `json:"path" desc:"The file, as an absolute path or one below the first allowed directory."`
+	Path    string `json:"path" desc:"The file, as an absolute path or one below the first allowed directory." maxlen:"32768"`
 	Content string `json:"content" desc:"What it is to hold."`
 }
 
 type editIn struct {
-	Path   string `json:"path" desc:"The file."`
+	Path   string `json:"path" desc:"The file." maxlen:"32768"`
 	Edits  []edit `json:"edits" desc:"The changes, one after the other." maxlen:"1000"`
 	DryRun bool   `json:"dryRun" desc:"Only show what would change." default:"false"`
 }
 
 type makeIn struct {
-	Path string `json:"path" desc:"The directory."`
+	Path string `json:"path" desc:"The directory." maxlen:"32768"`
 }
 
 type moveIn struct {
-	Source      string `json:"source" desc:"What is moved."`
-	Destination string `json:"destination" desc:"Its new path, where nothing is yet."`
+	Source      string `json:"source" desc:"What is moved." maxlen:"32768"`
+	Destination string `json:"destination" desc:"Its new path, where nothing is yet." maxlen:"32768"`
 }
 
 // writingTools are the tools that change something.

@@ -91,7 +91,7 @@ const maxNumber = 1<<53 - 1
 
 // JSONSchema says that a number may be written as a text.
 func (Number) JSONSchema() string {
-	return fmt.Sprintf(`{"type":["integer","string"],"minimum":1,"maximum":%d,"pattern":"^[0-9]{1,16}$"}`, maxNumber)
+	return fmt.Sprintf(`{"type":["integer","string"],"minimum":1,"maximum":%d,"pattern":"^[0-9]{1,16}$","maxLength":16}`, maxNumber)
 }
 
 // UnmarshalJSON reads a number or the text of one.
@@ -109,7 +109,7 @@ type Flag bool
 
 // JSONSchema says that a flag may be written as a text.
 func (Flag) JSONSchema() string {
-	return `{"type":["boolean","string"],"pattern":"^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$"}`
+	return `{"type":["boolean","string"],"pattern":"^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$","maxLength":5}`
 }
 
 // UnmarshalJSON reads a flag or the text of one.
