@@ -6,7 +6,9 @@ import "context"
 const CostPerPoll = 256 << 10
 
 // Steps counts the cost of the steps of a call and polls the call's context, so that a cancelled call
-// stops within CostPerPoll and the cost of one step. It is not safe for concurrent use.
+// stops within CostPerPoll and the cost of one step. Every loop whose length a caller, a file or a site
+// decides has one, or calls Ended in each step if a step costs much more than a poll, such as a system
+// call. Steps is not safe for concurrent use.
 type Steps struct {
 	ctx  context.Context //nolint:containedctx // of the call whose steps these are
 	left int
@@ -22,8 +24,13 @@ func (s *Steps) Add(cost int) error {
 		return nil
 	}
 	s.left = CostPerPoll
-	if s.ctx.Err() != nil {
-		return context.Cause(s.ctx)
+	return Ended(s.ctx)
+}
+
+// Ended returns the cause if a context has ended.
+func Ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
 	}
-	return nil
+	return context.Cause(ctx)
 }

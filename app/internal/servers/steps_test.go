@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/parley-mcp/parley/app/internal/servers"
 	"github.com/parley-mcp/parley/app/internal/servers/everything"
 	"github.com/parley-mcp/parley/app/internal/servers/fetch"
+	"github.com/parley-mcp/parley/app/internal/servers/linediff"
 	"github.com/parley-mcp/parley/app/internal/servers/memory"
 	"github.com/parley-mcp/parley/app/internal/servers/thinking"
 	"github.com/parley-mcp/parley/app/internal/servers/timezone"
@@ -56,6 +58,22 @@ func TestSteps(t *testing.T) {
 	}
 	if least, most := 3*servers.CostPerPoll-200, 3*servers.CostPerPoll+1000; cost < least || cost > most {
 		t.Errorf("stopped after a cost of %d, want %d to %d", cost, least, most)
+	}
+}
+
+// A comparison of texts polls the context while it chooses the lines to compare, which takes up to 200
+// steps for a line that both texts often have.
+func TestDiffPolls(t *testing.T) {
+	same := slices.Repeat([][]byte{[]byte("a\n"), []byte("b\n")}, 50_000)
+	a := slices.Concat([][]byte{[]byte("begin\n")}, same, [][]byte{[]byte("end\n")})
+	b := slices.Concat([][]byte{[]byte("start\n")}, same, [][]byte{[]byte("stop\n")})
+	p := &polled{Context: t.Context()}
+	if _, err := linediff.Compare(p, a, b); err != nil {
+		t.Fatal(err)
+	}
+	const each, passes = 4096, 4 // lines between two polls, and passes over one of the texts
+	if polls, least := p.polls.Load(), int64(passes*len(a)/each); polls < least {
+		t.Errorf("%d polls, want %d at least", polls, least)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/parley-mcp/parley/app/internal/servers"
 	"github.com/parley-mcp/parley/app/internal/servers/linediff"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -30,7 +31,7 @@ func applyEdits(ctx context.Context, data []byte, edits []edit, name string, mos
 	old := string(data)
 	now := old
 	for i, e := range edits {
-		if err := poll(ctx, 1); err != nil {
+		if err := servers.Ended(ctx); err != nil {
 			return nil, "", err
 		}
 		now, err = e.apply(ctx, now, most)
@@ -44,7 +45,7 @@ func applyEdits(ctx context.Context, data []byte, edits []edit, name string, mos
 			return nil, "", mcp.Errorf("%w\nNothing was changed.", err)
 		}
 	}
-	text, err := unified(ctx, name, unixLines(old), unixLines(now))
+	text, err := unified(ctx, name, old, now)
 	if err != nil {
 		return nil, "", err
 	}
@@ -66,10 +67,37 @@ func fence(text string) string {
 	return strings.Repeat("`", longest+1)
 }
 
-func unixLines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
+// unixLines returns a text whose lines end with "\n".
+func unixLines(steps *servers.Steps, s string) (string, error) {
+	if !strings.Contains(s, "\r\n") {
+		return s, steps.Add(len(s))
+	}
+	var out strings.Builder
+	out.Grow(len(s))
+	for {
+		line, rest, more := strings.Cut(s, "\r\n")
+		out.WriteString(line)
+		if !more {
+			return out.String(), nil
+		}
+		out.WriteByte('\n')
+		if err := steps.Add(len(line)); err != nil {
+			return "", err
+		}
+		s = rest
+	}
+}
 
 // unified returns the unified diff of two texts, with name in its head for both.
 func unified(ctx context.Context, name, old, now string) (string, error) {
+	steps := servers.NewSteps(ctx)
+	old, err := unixLines(steps, old)
+	if err != nil {
+		return "", err
+	}
+	if now, err = unixLines(steps, now); err != nil {
+		return "", err
+	}
 	a, b := linediff.Lines([]byte(old)), linediff.Lines([]byte(now))
 	d, err := linediff.Compare(ctx, a, b)
 	if err != nil {
@@ -100,25 +128,37 @@ func (e edit) apply(ctx context.Context, text string, most int64) (string, error
 	if e.OldText == "" {
 		return "", mcp.Errorf("oldText is empty: give the text to replace. To insert text, give the lines beside the place as oldText, and the same lines with the new ones as newText; to fill an empty file use write_file")
 	}
-	content := unixLines(text)
+	steps := servers.NewSteps(ctx)
+	content, err := unixLines(steps, text)
+	if err != nil {
+		return "", err
+	}
 	begin, end, next, err := e.find(ctx, content, most)
 	if err != nil {
 		return "", err
 	}
 	if len(content) < len(text) {
-		begin, end = offset(text, begin), offset(text, end)
+		if begin, err = offset(steps, text, begin); err != nil {
+			return "", err
+		}
+		if end, err = offset(steps, text, end); err != nil {
+			return "", err
+		}
 		next = withEnds(next, text, begin, end)
 	}
 	return text[:begin] + next + text[end:], nil
 }
 
 // offset is where the place of unixLines(text) is in text.
-func offset(text string, place int) int {
+func offset(steps *servers.Steps, text string, place int) (int, error) {
 	at := 0
 	for {
 		i := strings.Index(text[at:], "\r\n")
 		if i < 0 || place <= i {
-			return at + place
+			return at + place, nil
+		}
+		if err := steps.Add(i); err != nil {
+			return 0, err
 		}
 		at, place = at+i+2, place-i-1
 	}
@@ -161,7 +201,14 @@ func withEnds(next, text string, begin, end int) string {
 // find finds what the edit replaces and what comes in its place: the one place that is its old text,
 // else the one place whose lines are it but for space around them, which keep their indentation.
 func (e edit) find(ctx context.Context, content string, most int64) (begin, end int, next string, err error) {
-	old, next := unixLines(e.OldText), unixLines(e.NewText)
+	steps := servers.NewSteps(ctx)
+	old, err := unixLines(steps, e.OldText)
+	if err != nil {
+		return 0, 0, "", err
+	}
+	if next, err = unixLines(steps, e.NewText); err != nil {
+		return 0, 0, "", err
+	}
 	var places []int
 	for at := 0; len(places) <= maxShown; {
 		i := strings.Index(content[at:], old)
@@ -197,7 +244,15 @@ func lineOf(content string, at int) int { return 1 + strings.Count(content[:at],
 
 // findLines finds the one place whose lines differ from those of old in nothing but space around them.
 func (e edit) findLines(ctx context.Context, content, old, next string, most int64) (begin, end int, indentedNext string, err error) {
-	oldLines, nextLines := splitLines(old), splitLines(next)
+	steps := servers.NewSteps(ctx)
+	oldLines, err := splitLines(steps, old)
+	if err != nil {
+		return 0, 0, "", err
+	}
+	nextLines, err := splitLines(steps, next)
+	if err != nil {
+		return 0, 0, "", err
+	}
 	places, err := findLines(ctx, content, oldLines)
 	switch {
 	case err != nil:
@@ -234,38 +289,50 @@ func (e edit) findLines(ctx context.Context, content, old, next string, most int
 }
 
 // splitLines splits a text into lines. A line end at its end begins none.
-func splitLines(s string) []string { return strings.Split(strings.TrimSuffix(s, "\n"), "\n") }
+func splitLines(steps *servers.Steps, s string) ([]string, error) {
+	s = strings.TrimSuffix(s, "\n")
+	lines := make([]string, 0, 1+strings.Count(s, "\n"))
+	for more := true; more; {
+		var line string
+		line, s, more = strings.Cut(s, "\n")
+		if err := steps.Add(len(line)); err != nil {
+			return nil, err
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
 
 // findLines finds the first lines of content that differ from those wanted in nothing but space
 // around them, and more such places, up to one more than an error lists. It compares each line with
 // about two (Knuth, Morris and Pratt, 1977): the time does not grow with the product of both,
 // whatever they are.
 func findLines(ctx context.Context, content string, wanted []string) (places []int, err error) {
+	steps := servers.NewSteps(ctx)
 	lines := make([]string, len(wanted))
 	for i, line := range wanted {
+		if err := steps.Add(len(line)); err != nil {
+			return nil, err
+		}
 		lines[i] = strings.TrimFunc(line, unicode.IsSpace)
 	}
 	back := make([]int, len(lines)) // how many lines before the end of lines[:i+1] are its beginning, too
 	same := 0
 	for i := 1; i < len(lines); i++ {
-		if i%maxSteps == 0 {
-			if err := poll(ctx, maxSteps); err != nil {
-				return nil, err
-			}
+		if err := steps.Add(len(lines[i])); err != nil {
+			return nil, err
 		}
 		same = further(lines, back, same, lines[i])
 		back[i] = same
 	}
 	same = 0
-	begins := make([]int, 0, 1) // of the lines so far
+	begins := make([]int, 0, 1+strings.Count(content, "\n")) // of the lines so far
 	for at := 0; at <= len(content) && len(places) <= maxShown; {
-		if len(begins)%maxSteps == 0 {
-			if err := poll(ctx, maxSteps); err != nil {
-				return nil, err
-			}
-		}
 		begins = append(begins, at)
 		line, _, _ := strings.Cut(content[at:], "\n")
+		if err := steps.Add(2 * len(line)); err != nil {
+			return nil, err
+		}
 		if same = further(lines, back, same, strings.TrimFunc(line, unicode.IsSpace)); same == len(lines) {
 			places = append(places, begins[len(begins)-same])
 			same = back[same-1]

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parley-mcp/parley/app/internal/servers"
 )
 
 // What a diff says gives the new text of the old one.
@@ -35,6 +37,7 @@ func FuzzEdit(f *testing.F) {
 			}
 			return
 		}
+		unixLines := func(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 		if old == "" || strings.Count(unixLines(text), unixLines(old)) > 1 {
 			t.Errorf("%q is not one place in %q", old, text)
 		}
@@ -45,6 +48,15 @@ func FuzzEdit(f *testing.F) {
 			t.Errorf("%q, want %q", changed, want)
 		}
 	})
+}
+
+// How lines differ that are longer than maxLikeness is not looked for: their beginnings are shown.
+func TestLongLinesCompared(t *testing.T) {
+	long := strings.Repeat("x ", maxLikeness)
+	hint, err := compare(servers.NewSteps(t.Context()), []string{long + "\tend"}, []string{long + " end"}, 0)
+	if err != nil || !strings.Contains(hint, "Line 1 differs: the file has") {
+		t.Errorf("%v, %.300q", err, hint)
+	}
 }
 
 // Long lines are compared with the context looked at in between.

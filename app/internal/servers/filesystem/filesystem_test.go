@@ -151,8 +151,16 @@ func TestHeadAndTail(t *testing.T) {
 // Bytes that are no text become one U+FFFD for each part of a character.
 func TestBrokenText(t *testing.T) {
 	f := start(t, nil, nil)
+	for data, want := range map[string]string{
+		"\xc2\xc2a\xe0\x9f\xed\xa0\xed\x9fb":            "\ufffd\ufffda\ufffd\ufffd\ufffd\ufffd\ufffdb",
+		"\xf0\x8f\xbf\xf0\x90\xbfa\xf4\x90\xf4\x8f\xbf": "\ufffd\ufffd\ufffd\ufffda\ufffd\ufffd\ufffd",
+		"\xe1\x80\xe1\x80\x80\xf5\x80":                  "\ufffd\u1000\ufffd\ufffd",
+		"a\xe2\x82b\xffc\xf0\x9f\x98":                   "a\ufffdb\ufffdc\ufffd",
+	} {
+		put(t, f.path("broken"), data)
+		f.want("read_text_file", args{"path": "broken"}, want)
+	}
 	put(t, f.path("broken"), "a\xe2\x82b\xffc\xf0\x9f\x98")
-	f.want("read_text_file", args{"path": "broken"}, "a\ufffdb\ufffdc\ufffd")
 	f.refused("edit_file", args{"path": "broken", "edits": []args{{"oldText": "a", "newText": "b"}}}, "not text in UTF-8")
 	if got := get(t, f.path("broken")); got != "a\xe2\x82b\xffc\xf0\x9f\x98" {
 		t.Errorf("it was changed: %q", got)

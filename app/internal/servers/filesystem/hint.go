@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/parley-mcp/parley/app/internal/servers"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -17,14 +18,20 @@ const maxQuoted = 400
 // notFound is the error about an edit whose old text is nowhere: it shows the lines that are most
 // like it, and how they differ.
 func (e edit) notFound(ctx context.Context, content string, old []string) error {
-	lines := splitLines(content)
+	steps := servers.NewSteps(ctx)
+	lines, err := splitLines(steps, content)
+	if err != nil {
+		return err
+	}
 	at, err := nearest(ctx, lines, old)
 	if err != nil {
 		return err
 	}
 	hint := "No line of the file is like it: read the file again."
 	if at >= 0 {
-		hint = compare(lines, old, at)
+		if hint, err = compare(steps, lines, old, at); err != nil {
+			return err
+		}
 	}
 	return mcp.Errorf("Could not find exact match for edit:\n%s\n%s", cut(e.OldText, 10*maxQuoted), hint)
 }
@@ -45,9 +52,9 @@ func nearest(ctx context.Context, lines, old []string) (int, error) {
 	}
 	votes := make(map[int]int)
 	best, like, most := -1, -1, len(wanted)/2
-	var cost meter
+	steps := servers.NewSteps(ctx)
 	for i, line := range lines {
-		if err := cost.add(ctx, lineCost(line)); err != nil {
+		if err := steps.Add(lineCost(line)); err != nil {
 			return 0, err
 		}
 		key := likeness(line)
@@ -72,15 +79,15 @@ const maxLikeness = 4 << 10
 // likeness returns the same for lines whose beginnings differ only in the known ways.
 func likeness(line string) string { return alike(line[:min(len(line), maxLikeness)]) }
 
-// lineCost is how many steps it is to compare the likeness of a line.
-func lineCost(line string) int { return 1 + min(len(line), maxLikeness)/32 }
+// lineCost is the cost of the likeness of a line, which reads and writes it several times.
+func lineCost(line string) int { return 16 * min(len(line), maxLikeness) }
 
 // places returns the first of the lines that is like each key.
 func places(ctx context.Context, lines []string) (map[string]int, error) {
 	of := make(map[string]int, len(lines))
-	var cost meter
+	steps := servers.NewSteps(ctx)
 	for i, line := range lines {
-		if err := cost.add(ctx, lineCost(line)); err != nil {
+		if err := steps.Add(lineCost(line)); err != nil {
 			return nil, err
 		}
 		key := likeness(line)
@@ -107,7 +114,7 @@ func common(a, b string) int {
 
 // compare shows the lines of a file from at on, and the first one that differs from old by more than
 // space around it.
-func compare(lines, old []string, at int) string {
+func compare(steps *servers.Steps, lines, old []string, at int) (string, error) {
 	var b strings.Builder
 	last := min(at+len(old), len(lines))
 	fmt.Fprintf(&b, "The nearest lines are %d to %d:\n", at+1, last)
@@ -119,17 +126,21 @@ func compare(lines, old []string, at int) string {
 		b.WriteString("...\n")
 	}
 	for i, want := range old {
+		if err := steps.Add(2 * len(want)); err != nil {
+			return "", err
+		}
 		if at+i >= len(lines) {
 			fmt.Fprintf(&b, "The file ends there, and oldText has %d more lines.", len(old)-i)
 			break
 		}
 		if is := lines[at+i]; strings.TrimSpace(is) != strings.TrimSpace(want) {
+			is, want := is[:min(len(is), maxLikeness)], want[:min(len(want), maxLikeness)]
 			ascii := plainName(is) == plainName(want)
 			fmt.Fprintf(&b, "Line %d differs%s: the file has %s, and oldText has %s.", at+i+1, reason(is, want), quote(is, ascii), quote(want, ascii))
 			break
 		}
 	}
-	return b.String()
+	return b.String(), nil
 }
 
 // differences are the ways in which two lines can differ and look the same, and the functions that
@@ -173,6 +184,9 @@ func alike(s string) string {
 // reason says in which of the known ways two lines differ, if these are all.
 func reason(a, b string) string {
 	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
+	if a == b { // they differ further on
+		return ""
+	}
 	for _, d := range differences {
 		if d.remove(a) == d.remove(b) {
 			return " only in " + d.name

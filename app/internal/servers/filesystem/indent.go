@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/parley-mcp/parley/app/internal/servers"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -35,6 +36,8 @@ const (
 	tabWidth = 4
 	// maxLevel is the widest level of indentation. What is deeper by more is aligned.
 	maxLevel = 16
+	// maxLines is how many lines of a file show how it is indented.
+	maxLines = 1_000
 )
 
 func newIndent(here, old []string, content string) *indentation {
@@ -48,7 +51,7 @@ func newIndent(here, old []string, content string) *indentation {
 		}
 	}
 	file := newLevels()
-	file.add("", strings.SplitAfterN(content, "\n", maxSteps))
+	file.add("", strings.SplitAfterN(content, "\n", maxLines))
 	in.unit = file.most
 	if tabs {
 		in.unit = "\t"
@@ -63,7 +66,7 @@ func (in *indentation) lines(ctx context.Context, next []string, size, most int6
 	in.leftOut(next)
 	byIndent := in.sort()
 	out := make([]string, len(next))
-	var cost meter
+	steps := servers.NewSteps(ctx)
 	for i, line := range next {
 		bare := strings.TrimLeftFunc(line, unicode.IsSpace)
 		if bare != "" {
@@ -78,7 +81,7 @@ func (in *indentation) lines(ctx context.Context, next []string, size, most int6
 		if size += int64(len(bare)) + 1; size > most+1 { // the last line need not have an end
 			return nil, mcp.Errorf("the new lines, indented as those in the file, would make the file larger than %s, which is the most that is edited; give oldText as it is in the file", formatSize(most))
 		}
-		if err := cost.add(ctx, 1+min(len(bare)/maxSteps, maxSteps)); err != nil {
+		if err := steps.Add(len(bare)); err != nil {
 			return nil, err
 		}
 	}

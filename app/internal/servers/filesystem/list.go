@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/parley-mcp/parley/app/internal/servers"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
@@ -149,7 +150,7 @@ func (s *service) listSizes(ctx context.Context, d *directories, in sizesIn) (ou
 	var files, total int64
 	var unread problems
 	for _, e := range list {
-		if err := poll(ctx, 1); err != nil {
+		if err := servers.Ended(ctx); err != nil {
 			return "", "", err
 		}
 		size, err := d.size(ctx, p.child(e.name), e)

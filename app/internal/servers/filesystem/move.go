@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/parley-mcp/parley/app/internal/servers"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
@@ -115,7 +116,7 @@ func (s *service) moveAcross(ctx context.Context, d *directories, from, to place
 	err := m.copy(from, part)
 	if err == nil {
 		syncDir(part)
-		if err = ended(ctx); err == nil {
+		if err = servers.Ended(ctx); err == nil {
 			err = s.rename(part, to)
 		}
 	}
@@ -191,7 +192,7 @@ func (m *mover) notRemoved(from, to place, n int, err error) error {
 
 // copy copies an entry with all below it.
 func (m *mover) copy(from, to place) error {
-	if err := poll(m.ctx, 1); err != nil {
+	if err := servers.Ended(m.ctx); err != nil {
 		return err
 	}
 	info, err := from.dir.root.Lstat(from.rel)
@@ -328,7 +329,7 @@ var onWrite func() error
 func (m *mover) contents(f, source *os.File, from, to place) error {
 	buf := make([]byte, readPart)
 	for part := 1; ; part++ {
-		if err := poll(m.ctx, 1); err != nil {
+		if err := servers.Ended(m.ctx); err != nil {
 			return err
 		}
 		n, err := source.Read(buf)

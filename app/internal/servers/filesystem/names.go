@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/parley-mcp/parley/app/internal/servers"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -79,7 +80,7 @@ func (d *directories) sameName(ctx context.Context, p place) (string, error) {
 	folder := place{dir: p.dir, rel: filepath.Dir(p.rel), abs: filepath.Dir(p.abs)}
 	list, more, err := folder.entries(ctx, d.maxVisited)
 	if err != nil {
-		return "", poll(ctx, 1) // the name itself does not exist, in any case
+		return "", servers.Ended(ctx) // the name itself does not exist, in any case
 	}
 	if more {
 		return "", mcp.Errorf("ENOENT: %s does not exist; its directory has more than %d entries, so other forms of the name are not looked for: give the name exactly",
@@ -87,9 +88,9 @@ func (d *directories) sameName(ctx context.Context, p place) (string, error) {
 	}
 	wanted := plainName(name)
 	var found []string
-	var cost meter
+	steps := servers.NewSteps(ctx)
 	for _, e := range list {
-		if err := cost.add(ctx, 1); err != nil {
+		if err := steps.Add(len(e.name)); err != nil {
 			return "", err
 		}
 		if plainName(e.name) == wanted {

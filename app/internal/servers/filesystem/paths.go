@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/parley-mcp/parley/app/internal/servers"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -204,7 +205,7 @@ func (e *danglingError) Error() string {
 // does not exist.
 func (w *walk) run(ctx context.Context) (missing []string, err error) {
 	for len(w.pending) > 0 {
-		if err := poll(ctx, 1); err != nil {
+		if err := servers.Ended(ctx); err != nil {
 			return nil, err
 		}
 		name := w.pending[0]

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"github.com/parley-mcp/parley/app/internal/servers"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
@@ -79,7 +80,7 @@ func (s *service) readText(ctx context.Context, d *directories, in readIn) (stri
 	if err != nil {
 		return "", d.explain(ctx, "read", in.Path, err)
 	}
-	return text(data), nil
+	return text(ctx, data)
 }
 
 // readAll reads a file of at most so many bytes, into buf if there is room.
@@ -92,7 +93,7 @@ func readAll(ctx context.Context, f *os.File, size, most int64, buf []byte) ([]b
 	}
 	read := 0
 	for {
-		if err := poll(ctx, 1); err != nil {
+		if err := servers.Ended(ctx); err != nil {
 			return nil, err
 		}
 		n, err := f.Read(buf[read:min(len(buf), read+readPart)])
@@ -120,7 +121,7 @@ func (s *service) head(ctx context.Context, f io.Reader, lines int) ([]byte, err
 	var data []byte
 	buf := make([]byte, chunk)
 	for {
-		if err := poll(ctx, 1); err != nil {
+		if err := servers.Ended(ctx); err != nil {
 			return nil, err
 		}
 		n, err := f.Read(buf)
@@ -151,7 +152,7 @@ func (s *service) tail(ctx context.Context, f io.ReaderAt, size int64, lines int
 	var parts [][]byte // from the last to the first
 	total, left := int64(0), lines
 	for at := size; at > 0 && left > 0; {
-		if err := poll(ctx, 1); err != nil {
+		if err := servers.Ended(ctx); err != nil {
 			return nil, err
 		}
 		n := min(chunk, at)
@@ -201,7 +202,7 @@ func (s *service) readMany(ctx context.Context, d *directories, in readManyIn) (
 	var all strings.Builder
 	left, errorsLeft := s.opts.MaxRead, s.opts.MaxRead
 	for i, path := range in.Paths {
-		if err := poll(ctx, 1); err != nil {
+		if err := servers.Ended(ctx); err != nil {
 			return "", err
 		}
 		if i > 0 {
@@ -217,7 +218,11 @@ func (s *service) readMany(ctx context.Context, d *directories, in readManyIn) (
 			continue
 		}
 		left -= int64(len(data))
-		all.WriteString(path + ":\n" + text(data) + "\n")
+		shown, err := text(ctx, data)
+		if err != nil {
+			return "", err
+		}
+		all.WriteString(path + ":\n" + shown + "\n")
 	}
 	return all.String(), nil
 }
@@ -331,12 +336,15 @@ func (s *service) readMedia(ctx context.Context, in mediaIn) (mcp.Content, error
 
 // text is data as text. What is not UTF-8 becomes U+FFFD, once for each part of a
 // character, as decoders of the Web do it.
-func text(data []byte) string {
+func text(ctx context.Context, data []byte) (string, error) {
 	if utf8.Valid(data) {
-		return string(data)
+		return string(data), nil
 	}
 	var b strings.Builder
-	for len(data) > 0 {
+	for steps := servers.NewSteps(ctx); len(data) > 0; {
+		if err := steps.Add(0); err != nil {
+			return "", err
+		}
 		r, n := utf8.DecodeRune(data)
 		if r == utf8.RuneError && n == 1 {
 			n = brokenPrefix(data)
@@ -344,7 +352,7 @@ func text(data []byte) string {
 		b.WriteRune(r)
 		data = data[n:]
 	}
-	return b.String()
+	return b.String(), nil
 }
 
 // valid is text of a string.
@@ -352,20 +360,36 @@ func valid(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}
-	return text([]byte(s))
+	text, _ := text(context.Background(), []byte(s)) // which does not end
+	return text
 }
 
-// brokenPrefix is how many bytes at the beginning of data are the beginning of a
-// character that does not go on.
+// brokenPrefix returns how many bytes at the beginning of data are the beginning of a character that does
+// not continue (Unicode, section 3.9, maximal subparts).
 func brokenPrefix(data []byte) int {
-	for n := min(3, len(data)); n > 1; n-- {
-		// With bytes that continue it, the prefix would be a character.
-		for _, second := range []string{"\x80\x80\x80", "\xbf\xbf\xbf"} {
-			whole := append(append([]byte{}, data[:n]...), second...)
-			if r, size := utf8.DecodeRune(whole); r != utf8.RuneError && size > n {
-				return n
-			}
-		}
+	low, high, most := byte(0x80), byte(0xbf), 1
+	switch first := data[0]; {
+	case first < 0xe0 || first > 0xf4: // of a character of two bytes only the first can be there
+		return 1
+	case first < 0xf0:
+		most = 2
+	default:
+		most = 3
 	}
-	return 1
+	switch data[0] { // the second byte has narrower bounds, against long forms, surrogates and what is above U+10FFFF
+	case 0xe0:
+		low = 0xa0
+	case 0xed:
+		high = 0x9f
+	case 0xf0:
+		low = 0x90
+	case 0xf4:
+		high = 0x8f
+	}
+	n := 1
+	for n < min(most, len(data)) && low <= data[n] && data[n] <= high {
+		n++
+		low, high = 0x80, 0xbf
+	}
+	return n
 }

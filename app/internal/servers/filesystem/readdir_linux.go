@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/parley-mcp/parley/app/internal/servers"
 )
 
 // Where things are in an entry as getdents64(2) gives it.
@@ -30,7 +32,7 @@ func readEntries(ctx context.Context, f *os.File, most int) (list []entry, err e
 	defer direntBuffers.Put(buf)
 	fd := int(f.Fd())
 	for len(list) < most {
-		if err := poll(ctx, maxSteps); err != nil {
+		if err := servers.Ended(ctx); err != nil {
 			return nil, err
 		}
 		n, err := unix.Getdents(fd, buf[:])

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"os"
+
+	"github.com/parley-mcp/parley/app/internal/servers"
 )
 
 // readEntries reads at most so many entries of an open directory.
@@ -16,7 +18,7 @@ func readEntries(ctx context.Context, f *os.File, most int) (list []entry, err e
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	for len(list) < most {
-		if err := poll(ctx, maxSteps); err != nil {
+		if err := servers.Ended(ctx); err != nil {
 			return nil, err
 		}
 		part, err := f.ReadDir(min(1_000, most-len(list)))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/parley-mcp/parley/app/internal/servers"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
@@ -97,7 +98,7 @@ func (s *service) listResources(ctx context.Context) ([]mcp.Resource, error) {
 			}
 			visited += len(entries)
 			for _, e := range entries {
-				if err := poll(ctx, 1); err != nil {
+				if err := servers.Ended(ctx); err != nil {
 					return nil, err
 				}
 				p := at.child(e.name)
@@ -141,15 +142,15 @@ func (s *service) complete(ctx context.Context, value string, _ map[string]strin
 	parent, prefix := filepath.Split(path)
 	p, exists, err := d.locate(ctx, parent)
 	if err != nil || !exists {
-		return list, ended(ctx) // nothing to suggest
+		return list, servers.Ended(ctx) // nothing to suggest
 	}
 	entries, _, err := p.entries(ctx, s.opts.MaxEntries)
 	if err != nil {
-		return list, ended(ctx) // nothing to suggest
+		return list, servers.Ended(ctx) // nothing to suggest
 	}
 	dirs := len(list)
 	for _, e := range entries {
-		if err := poll(ctx, 1); err != nil {
+		if err := servers.Ended(ctx); err != nil {
 			return nil, err
 		}
 		if !strings.HasPrefix(e.name, prefix) || !utf8.ValidString(e.name) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/parley-mcp/parley/app/internal/servers"
 	"github.com/parley-mcp/parley/app/internal/servers/filesystem/glob"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
@@ -98,7 +99,7 @@ func (t *tour) enter(p place) (list []entry, more bool, err error) {
 }
 
 func (t *tour) count() error {
-	if err := poll(t.ctx, 1); err != nil {
+	if err := servers.Ended(t.ctx); err != nil {
 		return err
 	}
 	if t.visited++; t.visited > t.most {
@@ -115,7 +116,7 @@ func (t *tour) count() error {
 func patterns(ctx context.Context, list []string) ([]*glob.Pattern, error) {
 	out, alternatives := make([]*glob.Pattern, 0, len(list)), 0
 	for _, text := range list {
-		if err := poll(ctx, 1); err != nil {
+		if err := servers.Ended(ctx); err != nil {
 			return nil, err
 		}
 		p, err := glob.Compile(text)

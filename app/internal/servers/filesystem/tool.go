@@ -10,45 +10,6 @@ import (
 // readOnly are hints for tools that change nothing.
 var readOnly = &mcp.ToolAnnotations{ReadOnlyHint: new(true), OpenWorldHint: new(false)}
 
-// onStep is called by tests with the number of steps that were taken: entries read or looked at, parts of
-// files, lines, edits.
-var onStep func(n int)
-
-// poll returns the cause once ctx ends. Every loop whose length a caller or the disk decides calls it, at
-// least once for maxSteps steps of little cost; n is how many follow.
-func poll(ctx context.Context, n int) error {
-	if err := ended(ctx); err != nil {
-		return err
-	}
-	if onStep != nil {
-		onStep(n)
-	}
-	return nil
-}
-
-// ended returns the cause if ctx has ended.
-func ended(ctx context.Context) error {
-	if ctx.Err() == nil {
-		return nil
-	}
-	return context.Cause(ctx)
-}
-
-// maxSteps is the most steps of little cost between two polls.
-const maxSteps = 1_000
-
-// A meter counts steps of different cost and polls when they are maxSteps.
-type meter int
-
-// add counts n steps.
-func (m *meter) add(ctx context.Context, n int) error {
-	if *m += meter(n); *m < maxSteps {
-		return nil
-	}
-	*m = 0
-	return poll(ctx, maxSteps)
-}
-
 // textOut is the structured result of the tools, which is their text again.
 type textOut struct {
 	Content string `json:"content"`

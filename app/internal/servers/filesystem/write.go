@@ -69,7 +69,7 @@ func (s *service) lock(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if err := poll(ctx, 1); err != nil { // select takes either
+	if err := servers.Ended(ctx); err != nil { // select takes either
 		s.unlock()
 		return err
 	}
@@ -92,7 +92,7 @@ func (s *service) write(ctx context.Context, d *directories, in writeIn) (string
 		return "", err
 	}
 	defer s.unlock()
-	if err := p.replace([]byte(in.Content), func() error { return ended(ctx) }); err != nil {
+	if err := p.replace([]byte(in.Content), func() error { return servers.Ended(ctx) }); err != nil {
 		return "", d.notWritten(ctx, p, err)
 	}
 	return "Successfully wrote to " + in.Path, nil

@@ -50,8 +50,8 @@ func Compare(ctx context.Context, a, b [][]byte) (*Diff, error) {
 		endB--
 	}
 	m := &myers{ctx: ctx, diff: d}
-	m.a = keepers(d.a, d.b, len(ids), start, endA, d.Removed)
-	m.b = keepers(d.b, d.a, len(ids), start, endB, d.Added)
+	m.a = keepers(ctx, d.a, d.b, len(ids), start, endA, d.Removed)
+	m.b = keepers(ctx, d.b, d.a, len(ids), start, endB, d.Added)
 	m.run()
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ const poll = 4096
 
 // keepers returns the lines of own, by index, that are worth comparing. The others, which the
 // other text has nowhere, are marked as changed, and so are frequent lines among these. Lines are numbers
-// below kinds.
-func keepers(own, other []int, kinds, start, end int, changed []bool) []int {
+// below kinds. It stops early when ctx ends.
+func keepers(ctx context.Context, own, other []int, kinds, start, end int, changed []bool) []int {
 	counts := make([]int, kinds)
 	for _, id := range other {
 		counts[id]++
@@ -85,7 +85,7 @@ func keepers(own, other []int, kinds, start, end int, changed []bool) []int {
 		}
 	}
 	var kept []int
-	for i := start; i < end; i++ {
+	for i := start; i < end && (i%poll != 0 || ctx.Err() == nil); i++ {
 		if class[i] == some || class[i] == many && !lost(class, i, start) {
 			kept = append(kept, i)
 		} else {

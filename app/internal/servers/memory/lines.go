@@ -166,9 +166,10 @@ func rewrite(line []byte) []byte {
 }
 
 // encode writes the lines of a graph: entities, relations, then the lines of others and those that cannot
-// be read. Every line is made that was not there.
-func (g *graph) encode(steps *servers.Steps) ([]byte, error) {
+// be read. Every line is made that was not there. size is about how many bytes they have without those.
+func (g *graph) encode(steps *servers.Steps, size int) ([]byte, error) {
 	var out bytes.Buffer
+	out.Grow(size + size/8) // growing later copies all of it
 	number := 0
 	write := func(line []byte) error {
 		number++

@@ -33,8 +33,6 @@ type store struct {
 	waitingMu sync.Mutex
 	waiting   []*pending // in the order in which they came
 
-	onRead func() // called when the file was read, by tests; nil: nothing is
-
 	written atomic.Pointer[fs.FileInfo] // the file as the last change of this process left it
 }
 
@@ -283,7 +281,8 @@ func (s *store) load(ctx context.Context, locked bool) (err error) {
 	if locked {
 		_ = safefile.RemoveTemporary(s.path) // they take room, and harm nothing
 	}
-	data, info, err := s.readFile()
+	steps := servers.NewSteps(ctx)
+	data, info, err := s.readFile(steps)
 	if errors.Is(err, fs.ErrNotExist) {
 		s.graph = newGraph()
 		return nil
@@ -291,7 +290,7 @@ func (s *store) load(ctx context.Context, locked bool) (err error) {
 	if err != nil {
 		return err
 	}
-	g, err := parse(servers.NewSteps(ctx), data)
+	g, err := parse(steps, data)
 	if err != nil {
 		return err
 	}
@@ -309,21 +308,24 @@ func (s *store) load(ctx context.Context, locked bool) (err error) {
 	return nil
 }
 
+// readPart is the most that is read of the file between two polls.
+const readPart = 1 << 20
+
 // maxReads is how often a file that another program is writing is read.
 const maxReads = 3
 
 // readFile reads the file as it is between two changes of other programs, as far as its size and time
 // show them.
-func (s *store) readFile() (data []byte, info fs.FileInfo, err error) {
+func (s *store) readFile(steps *servers.Steps) (data []byte, info fs.FileInfo, err error) {
 	for range maxReads {
-		if data, info, err = s.readOnce(); !errors.Is(err, errOverwritten) {
+		if data, info, err = s.readOnce(steps); !errors.Is(err, errOverwritten) {
 			break
 		}
 	}
 	return data, info, err
 }
 
-func (s *store) readOnce() (data []byte, info fs.FileInfo, err error) {
+func (s *store) readOnce(steps *servers.Steps) (data []byte, info fs.FileInfo, err error) {
 	f, err := os.Open(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
@@ -338,11 +340,18 @@ func (s *store) readOnce() (data []byte, info fs.FileInfo, err error) {
 	if info.Size() > int64(s.o.MaxFile) {
 		return nil, nil, mcp.Errorf("%s has %d bytes, and at most %d are read; a person can allow more with --max-file, or take something out of it", s.path, info.Size(), s.o.MaxFile)
 	}
-	if data, err = io.ReadAll(io.LimitReader(f, int64(s.o.MaxFile)+1)); err != nil {
-		return nil, nil, mcp.Errorf("the memory cannot be read: %w", err)
+	data = make([]byte, info.Size()+1) // one more, to see that it grew
+	read := 0
+	for err == nil && read < len(data) {
+		if err := steps.Add(servers.CostPerPoll); err != nil {
+			return nil, nil, err
+		}
+		var n int
+		n, err = f.Read(data[read:min(len(data), read+readPart)])
+		read += n
 	}
-	if s.onRead != nil {
-		s.onRead()
+	if data = data[:read]; err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, mcp.Errorf("the memory cannot be read: %w", err)
 	}
 	if after, err := os.Stat(s.path); err != nil || !same(info, after) || int64(len(data)) != info.Size() {
 		return nil, nil, errOverwritten
@@ -387,7 +396,11 @@ func (s *store) rejected() string { return s.path + ".rejected" }
 
 // save writes the graph, under the lock.
 func (s *store) save(ctx context.Context) error {
-	data, err := s.graph.encode(servers.NewSteps(ctx))
+	var size int64
+	if s.stamp != nil {
+		size = s.stamp.Size()
+	}
+	data, err := s.graph.encode(servers.NewSteps(ctx), int(size))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,35 @@ import (
 	"github.com/parley-mcp/parley/app/internal/servers"
 )
 
+// A polled context does something each time it is asked whether it is cancelled, as while the file is read.
+type polled struct {
+	context.Context //nolint:containedctx // it is a context
+
+	poll func()
+}
+
+func (p *polled) Err() error {
+	p.poll()
+	return p.Context.Err()
+}
+
+// A file is read in parts, between which the call can be cancelled.
+func TestReadingPolls(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "memory.jsonl")
+	if err := os.WriteFile(path, []byte(strings.Repeat(" ", 8*readPart)), 0o600); err != nil { // a line to parse
+		t.Fatal(err)
+	}
+	s, err := newStore(path, &Options{MaxFile: DefaultMaxFile, LockWait: DefaultLockWait})
+	if err != nil {
+		t.Fatal(err)
+	}
+	polls := 0
+	err = s.load(&polled{t.Context(), func() { polls++ }}, false)
+	if err != nil || polls < 9 {
+		t.Errorf("%d polls, %v", polls, err)
+	}
+}
+
 // changing makes changes that come while another is made, and returns their errors and how often the file
 // was written.
 func changing(t *testing.T, o *Options, contexts []context.Context, do []doing) (errs []error, writes int, file string) {
@@ -155,11 +184,12 @@ func TestWrittenMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(ada + bob[:20]) // the other program is in the middle
-	s.onRead = func() {
-		s.onRead = nil
+	reading := &polled{Context: t.Context()}
+	reading.poll = func() {
+		reading.poll = func() {}
 		write(ada + bob)
 	}
-	if err := s.change(t.Context(), adding("new")); err != nil {
+	if err := s.change(reading, adding("new")); err != nil {
 		t.Fatal(err)
 	}
 	meddled := false
@@ -178,12 +208,12 @@ func TestWrittenMeanwhile(t *testing.T) {
 		t.Errorf("the file is\n%s\nwant\n%s\n%v", data, want, err)
 	}
 	times := 0
-	s.onRead = func() {
+	reading.poll = func() {
 		times++
 		write(ada + strings.Repeat(bob, times))
 	}
 	write(ada)
-	if err := s.change(t.Context(), adding("last")); !errors.Is(err, errOverwritten) {
+	if err := s.change(reading, adding("last")); !errors.Is(err, errOverwritten) {
 		t.Errorf("a file that is always written: %v", err)
 	}
 }
