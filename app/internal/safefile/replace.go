@@ -2,6 +2,7 @@ package safefile
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,8 +38,15 @@ func Replace(path string, data []byte, mode os.FileMode) (err error) {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return SyncFolder(filepath.Dir(path))
+	if err := SyncFolder(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("%w: %w", ErrFolder, err)
+	}
+	return nil
 }
+
+// ErrFolder is in an error of Replace that replaced the file and could not sync its folder: a failure of
+// the machine can bring the old file back.
+var ErrFolder = errors.New("the folder cannot be synced")
 
 // prefix begins the names of temporary files of the file at path.
 func prefix(path string) string { return "." + filepath.Base(path) + "." }

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -220,9 +221,13 @@ func (s *store) makeOnce(ctx context.Context, changes []*pending) error {
 	if !changed {
 		return nil
 	}
-	if err := s.save(ctx); err != nil {
+	err := s.save(ctx)
+	if err != nil && !errors.Is(err, safefile.ErrFolder) {
 		s.graph = nil // it has what the file has not
 		return err
+	}
+	for _, c := range changes { // which are made
+		c.err = cmp.Or(c.err, err)
 	}
 	stamp := s.stamp
 	s.written.Store(&stamp)
@@ -394,7 +399,7 @@ func (s *store) setAside(ctx context.Context, g *graph) error {
 
 func (s *store) rejected() string { return s.path + ".rejected" }
 
-// save writes the graph, under the lock.
+// save writes the graph, under the lock. The file is written in spite of a safefile.ErrFolder.
 func (s *store) save(ctx context.Context) error {
 	var size int64
 	if s.stamp != nil {
@@ -415,14 +420,18 @@ func (s *store) save(ctx context.Context) error {
 	case err == nil && (s.stamp == nil || !same(s.stamp, info)), errors.Is(err, fs.ErrNotExist) && s.stamp != nil:
 		return errOverwritten
 	}
-	if err := safefile.Replace(s.path, data, mode); err != nil {
-		return mcp.Errorf("the memory cannot be written, and is as it was: %w", err)
+	replaced := safefile.Replace(s.path, data, mode)
+	if replaced != nil && !errors.Is(replaced, safefile.ErrFolder) {
+		return mcp.Errorf("the memory cannot be written, and is as it was: %w", replaced)
 	}
 	info, err := os.Stat(s.path)
 	if err != nil {
 		return mcp.Errorf("the memory cannot be read: %w", err)
 	}
 	s.stamp = info
+	if replaced != nil {
+		return mcp.Errorf("the memory is changed, but a failure of the machine can undo that: %w", replaced)
+	}
 	return nil
 }
 
