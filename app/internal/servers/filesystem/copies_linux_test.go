@@ -43,7 +43,7 @@ func TestMoveKeepsAccessTimes(t *testing.T) {
 			}
 		}
 	})
-	if _, err := s.move(t.Context(), d, moveIn{in("from"), in("to")}); err != nil {
+	if _, _, err := s.move(t.Context(), d, moveIn{in("from"), in("to")}); err != nil {
 		t.Error(err)
 	}
 }
@@ -91,7 +91,7 @@ func TestMoveMeetsNameInCopy(t *testing.T) {
 		return os.WriteFile(filepath.Join(part[0], "b"), nil, 0o600)
 	}
 	defer func() { onWrite = nil }()
-	_, err := s.move(t.Context(), d, moveIn{in("from"), in("to")})
+	_, _, err := s.move(t.Context(), d, moveIn{in("from"), in("to")})
 	for _, words := range []string{"EEXIST", in("to/b"), "the source is as it was"} {
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%v, want %q", err, words)

@@ -24,46 +24,46 @@ func (p place) beside() place {
 	return place{dir: p.dir, rel: filepath.Join(filepath.Dir(p.rel), name), abs: filepath.Join(filepath.Dir(p.abs), name)}
 }
 
-func (s *service) move(ctx context.Context, d *directories, in moveIn) (string, error) {
+func (s *service) move(ctx context.Context, d *directories, in moveIn) (out, note string, err error) {
 	from, exists, err := d.locateEntry(ctx, in.Source)
 	if err == nil && !exists {
 		err = d.explain(ctx, "rename", from.abs, fs.ErrNotExist)
 	}
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	to, exists, err := d.locateNewEntry(ctx, in.Destination)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	switch {
 	case exists:
-		return "", mcp.Errorf("Destination already exists: %s", valid(to.abs))
+		return "", "", mcp.Errorf("Destination already exists: %s", valid(to.abs))
 	case d.allowedIn(from) != nil:
-		return "", mcp.Errorf("%s is an allowed directory or has one in it, %s, which cannot be moved", valid(from.abs), valid(d.allowedIn(from).name))
+		return "", "", mcp.Errorf("%s is an allowed directory or has one in it, %s, which cannot be moved", valid(from.abs), valid(d.allowedIn(from).name))
 	case strings.HasPrefix(to.abs, from.abs+string(filepath.Separator)):
-		return "", d.explain(ctx, "rename", from.abs, syscall.EINVAL)
+		return "", "", d.explain(ctx, "rename", from.abs, syscall.EINVAL)
 	}
 	if err := s.confirm(ctx, fmt.Sprintf("Move %s to %s?", from.abs, to.abs)); err != nil {
-		return "", err
+		return "", "", err
 	}
 	if err := s.lock(ctx); err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer s.unlock()
 	err = s.rename(from, to)
 	if errors.Is(err, syscall.EXDEV) {
-		err = s.moveAcross(ctx, d, from, to)
+		note, err = s.moveAcross(ctx, d, from, to)
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return "", mcp.Errorf("Destination already exists: %s", valid(to.abs))
+		return "", "", mcp.Errorf("Destination already exists: %s", valid(to.abs))
 	case errors.Is(err, fs.ErrNotExist) && !to.parentExists():
-		return "", noParent(to)
+		return "", "", noParent(to)
 	case err != nil:
-		return "", d.explain(ctx, "rename", from.abs, err)
+		return "", "", d.explain(ctx, "rename", from.abs, err)
 	}
-	return "Successfully moved " + in.Source + " to " + in.Destination, nil
+	return "Successfully moved " + in.Source + " to " + in.Destination, note, nil
 }
 
 // allowedIn returns a directory that may be used and is at or below a place, or nil.
@@ -96,6 +96,9 @@ type mover struct {
 	names  map[fileID]place // the copies of files that have several names
 	steps  int              // entries and parts of files that were copied, and entries that were removed
 	own    fs.FileInfo      // the copy itself, which a bind mount can show within the source
+	part   place            // the copy before it has the name of the destination, to
+	to     place
+	lost   problems // permissions and times that the other file system does not keep
 }
 
 // copied is an entry that was copied, as it was then.
@@ -106,29 +109,27 @@ type copied struct {
 
 // moveAcross moves an entry to another file system: it copies all to a name beside the destination,
 // gives the copy the name of the destination when it is on the disk, and removes the source then. At
-// each moment the source or the destination is whole.
-func (s *service) moveAcross(ctx context.Context, d *directories, from, to place) error {
+// each moment the source or the destination is whole. note says what was not kept.
+func (s *service) moveAcross(ctx context.Context, d *directories, from, to place) (note string, err error) {
 	if inside, err := isInside(to, from); err != nil || inside {
-		return errors.Join(err, syscall.EINVAL)
+		return "", errors.Join(err, syscall.EINVAL)
 	}
-	m := &mover{ctx: ctx, d: d, most: s.opts.MaxVisited, names: make(map[fileID]place)}
 	part := to.beside()
-	err := m.copy(from, part)
-	if err == nil {
+	m := &mover{ctx: ctx, d: d, most: s.opts.MaxVisited, names: make(map[fileID]place), part: part, to: to}
+	if err = m.copy(from, part); err == nil {
 		syncDir(part)
 		if err = servers.Ended(ctx); err == nil {
 			err = s.rename(part, to)
 		}
 	}
 	if err != nil {
-		left := part.dir.root.RemoveAll(part.rel)
-		return m.failed(err, part, to, left)
+		return "", m.failed(err, part.dir.root.RemoveAll(part.rel))
 	}
 	syncDir(to)
 	if n, err := m.remove(); err != nil {
-		return m.notRemoved(from, to, n, err)
+		return "", m.notRemoved(from, to, n, err)
 	}
-	return nil
+	return m.lost.note("", "%d permissions or times were not kept there, such as: %v."), nil
 }
 
 // isInside reports whether a place is in a directory, also where mounts show it by another path.
@@ -149,28 +150,35 @@ func isInside(p, dir place) (bool, error) {
 }
 
 // failed is the error about a copy that was not made, of which nothing is left, or part.
-func (m *mover) failed(err error, part, to place, left error) error {
+func (m *mover) failed(err, left error) error {
 	var at *opError
-	inCopy := errors.As(err, &at)
-	if !inCopy && errors.Is(err, fs.ErrExist) {
+	switch inCopy := errors.As(err, &at); {
+	case inCopy:
+		err = m.explain(at)
+	case errors.Is(err, fs.ErrExist) && left == nil:
 		return err
+	case errors.Is(err, fs.ErrExist):
+		err = mcp.Errorf("Destination already exists: %s", valid(m.to.abs))
+	default:
+		err = m.d.explain(m.ctx, "rename", m.to.abs, err)
 	}
-	if inCopy {
-		path := at.at.abs
-		if below, in := strings.CutPrefix(path, part.abs); in {
-			path = to.abs + below
-		}
-		err = m.d.explain(m.ctx, at.op, path, at.err)
-	} else {
-		err = m.d.explain(m.ctx, "rename", to.abs, err)
-	}
-	if m.ctx.Err() != nil {
+	switch {
+	case left != nil:
+		return mcp.Errorf("%w; the source is as it was. A part of a copy is left in %s: remove it", err, valid(m.part.abs))
+	case m.ctx.Err() != nil:
 		return err
-	}
-	if left != nil {
-		return mcp.Errorf("%w; the source is as it was. A part of a copy is left in %s: remove it", err, valid(part.abs))
 	}
 	return mcp.Errorf("%w; the source is as it was, and nothing is left of the copy", err)
+}
+
+// explain makes an error for the caller of one about an entry of the source or the copy, which is named as
+// if it were at the destination.
+func (m *mover) explain(e *opError) error {
+	path := e.at.abs
+	if below, in := strings.CutPrefix(path, m.part.abs); in && m.part.abs != "" {
+		path = m.to.abs + below
+	}
+	return m.d.explain(m.ctx, e.op, path, e.err)
 }
 
 // notRemoved is the error about a source of which only n entries were removed. If none was, the copy
@@ -274,7 +282,8 @@ func (m *mover) copyDir(from, to place, info fs.FileInfo) error {
 	}
 	f, err := to.openDir()
 	if err == nil {
-		err = errors.Join(keep(f, to, info), syncFile(f), f.Close())
+		m.keep(f, to, info)
+		err = errors.Join(syncFile(f), f.Close())
 	}
 	if err != nil {
 		return &opError{"mkdir", to, err}
@@ -302,10 +311,8 @@ func (m *mover) copyFile(from, to place, info fs.FileInfo) error {
 	if err != nil {
 		return &opError{"open", to, err}
 	}
-	if err = m.contents(f, source, from, to); err == nil {
-		err = keep(f, to, info)
-	}
-	if err == nil {
+	if err = m.contents(f, source, from, to, info); err == nil {
+		m.keep(f, to, info)
 		err = syncFile(f)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -325,14 +332,32 @@ func (m *mover) copyFile(from, to place, info fs.FileInfo) error {
 // onWrite is called by tests before a part of a file is written; an error is that of the disk.
 var onWrite func() error
 
-// contents copies what a file holds.
-func (m *mover) contents(f, source *os.File, from, to place) error {
+// contents copies what a file holds. What is a hole in a sparse file becomes one in the copy.
+func (m *mover) contents(f, source *os.File, from, to place, info fs.FileInfo) error {
 	buf := make([]byte, readPart)
+	size, at := info.Size(), int64(0)
 	for part := 1; ; part++ {
 		if err := servers.Ended(m.ctx); err != nil {
 			return err
 		}
-		n, err := source.Read(buf)
+		begin, end := at, size
+		if sparse(info) {
+			begin, end = extent(source, at, size)
+		}
+		if begin > at {
+			_, err := f.Seek(begin, io.SeekStart)
+			if err == nil && begin == size {
+				err = f.Truncate(size)
+			}
+			if err != nil {
+				return &opError{"write", to, err}
+			}
+		}
+		if begin == size {
+			return nil
+		}
+		n, err := source.Read(buf[:min(int64(len(buf)), end-begin)])
+		at = begin + int64(n)
 		if n > 0 {
 			if err := write(f, buf[:n]); err != nil {
 				return &opError{"write", to, err}
@@ -410,14 +435,33 @@ func syncFile(f *os.File) error {
 	return err
 }
 
-// keep gives a copy the owner, the permissions and the times of what it is a copy of.
-func keep(f *os.File, p place, info fs.FileInfo) error {
+// onKeep is called by tests before the permissions and the times of a copy are set; an error is that of the
+// file system.
+var onKeep func() error
+
+// keep gives a copy the owner, the permissions and the times of what it is a copy of. As mv does, it notes
+// those that a file system does not keep, such as vfat, and continues.
+func (m *mover) keep(f *os.File, p place, info fs.FileInfo) {
 	mode := info.Mode().Perm()
 	if keepOwner(f, info) { // else it would be run as another user
 		mode |= info.Mode() & (fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
 	}
-	if err := f.Chmod(mode); err != nil {
-		return err
+	for _, set := range []struct {
+		op string
+		do func() error
+	}{
+		{"chmod", func() error { return f.Chmod(mode) }},
+		{"utime", func() error { return p.dir.root.Chtimes(p.rel, accessed(info), info.ModTime()) }},
+	} {
+		err := error(nil)
+		if onKeep != nil {
+			err = onKeep()
+		}
+		if err == nil {
+			err = set.do()
+		}
+		if err != nil {
+			m.lost.add(m.explain(&opError{set.op, p, err}))
+		}
 	}
-	return p.dir.root.Chtimes(p.rel, accessed(info), info.ModTime())
 }

@@ -1,7 +1,9 @@
 package filesystem
 
 import (
+	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,7 +71,7 @@ func TestMoveHalfDone(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			_, err := s.move(t.Context(), d, moveIn{in("from"), in("to")})
+			_, _, err := s.move(t.Context(), d, moveIn{in("from"), in("to")})
 			want := append(test.want, in(test.entry))
 			if test.copied {
 				want = append(want, "What is left in "+in("from")+" may be newer than the copy in "+in("to")+" or missing from it: compare both before you remove anything")
@@ -89,6 +91,27 @@ func TestMoveHalfDone(t *testing.T) {
 				t.Errorf("the copy: %v", err)
 			}
 		})
+	}
+}
+
+// A part of a copy that cannot be removed is named, whatever the move failed for.
+func TestMoveLeavesPart(t *testing.T) {
+	_, d, dir := inside(t, nil)
+	top := place{dir: d.list[0], rel: ".", abs: dir}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for words, test := range map[string]struct {
+		ctx context.Context
+		err error
+	}{
+		"Destination already exists: " + top.child("to").abs: {t.Context(), fs.ErrExist},
+		context.Canceled.Error():                             {gone, syscall.ENOSPC},
+	} {
+		m := &mover{ctx: test.ctx, d: d, part: top.child("part"), to: top.child("to")}
+		err := m.failed(test.err, syscall.EBUSY)
+		if want := words + "; the source is as it was. A part of a copy is left in " + top.child("part").abs + ": remove it"; err == nil || err.Error() != want {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
 }
 

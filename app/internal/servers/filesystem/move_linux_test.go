@@ -1,6 +1,7 @@
 package filesystem
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -104,6 +105,9 @@ func snapshot(t *testing.T, tree string) map[string]string {
 			}
 			files[st.Ino] = rel
 			text += string(data)
+			if st.Size > 1<<20 && st.Blocks*512 < st.Size/2 {
+				text += " sparse"
+			}
 		}
 		all[rel] = text
 		return nil
@@ -119,7 +123,7 @@ func snapshot(t *testing.T, tree string) map[string]string {
 func TestMoveAcross(t *testing.T) {
 	s, d, dir, other := apart(t)
 	fill(t, filepath.Join(dir, "tree"))
-	for _, name := range []string{"tree", "file", "private", "link", "dirlink", "dangling", "out", "empty"} {
+	for _, name := range []string{"tree", "file", "private", "link", "dirlink", "dangling", "out", "empty", "sparse", "hole"} {
 		from, to := filepath.Join(dir, name), filepath.Join(other, "moved "+name)
 		var err error
 		switch name {
@@ -137,12 +141,20 @@ func TestMoveAcross(t *testing.T) {
 			err = os.Symlink("/etc/passwd", from)
 		case "empty":
 			err = os.WriteFile(from, nil, 0o644)
+		case "sparse":
+			err = errors.Join(os.WriteFile(from, []byte("begin"), 0o644), os.Truncate(from, 5<<20))
+			if f, failed := os.OpenFile(from, os.O_WRONLY, 0); failed == nil {
+				_, failed = f.WriteAt(bytes.Repeat([]byte("data"), 400_000), 2<<20+777)
+				err = errors.Join(err, failed, f.Close())
+			}
+		case "hole":
+			err = errors.Join(os.WriteFile(from, nil, 0o644), os.Truncate(from, 3<<20))
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := snapshot(t, from)
-		if _, err := s.move(t.Context(), d, moveIn{from, to}); err != nil {
+		if _, _, err := s.move(t.Context(), d, moveIn{from, to}); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -153,7 +165,7 @@ func TestMoveAcross(t *testing.T) {
 			t.Errorf("%s is left: %v", name, err)
 		}
 		noneLeft(t, name, dir, other)
-		if _, err := s.move(t.Context(), d, moveIn{to, from}); err != nil { // and back
+		if _, _, err := s.move(t.Context(), d, moveIn{to, from}); err != nil { // and back
 			t.Errorf("%s back: %v", name, err)
 		} else if diff := cmp.Diff(want, snapshot(t, from)); diff != "" {
 			t.Errorf("%s back: -before +after\n%.2000s", name, diff)
@@ -161,6 +173,33 @@ func TestMoveAcross(t *testing.T) {
 		if err := os.RemoveAll(from); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A file system that does not keep permissions or times, such as vfat, fails no move: the result says what
+// is lost, as mv does.
+func TestMoveAcrossLoses(t *testing.T) {
+	s, d, dir, other := apart(t)
+	from, to := filepath.Join(dir, "from"), filepath.Join(other, "to")
+	fill(t, from)
+	sets := 0
+	onKeep = func() error {
+		if sets++; sets == 1 {
+			return nil
+		}
+		return syscall.EPERM
+	}
+	defer func() { onKeep = nil }()
+	_, note, err := s.move(t.Context(), d, moveIn{from, to})
+	want := fmt.Sprintf("%d permissions or times were not kept there, such as: EPERM: operation not permitted, utime '%s/a'.", sets-1, to)
+	if err != nil || note != want || sets < 10 {
+		t.Errorf("%v, %d sets, note %q, want %q", err, sets, note, want)
+	}
+	if data, err := os.ReadFile(filepath.Join(to, "a")); err != nil || string(data) != "text" {
+		t.Errorf("the copy: %q, %v", data, err)
+	}
+	if _, err := os.Lstat(from); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the source is left: %v", err)
 	}
 }
 
@@ -196,7 +235,7 @@ func TestMoveAcrossRefused(t *testing.T) {
 	for n := 1; ; n++ {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		m := &meddler{ctx, n, func() { cancel(cause) }}
-		_, err := s.move(m, d, moveIn{tree, to})
+		_, _, err := s.move(m, d, moveIn{tree, to})
 		cancel(nil)
 		if err == nil {
 			if n < 10 {
@@ -212,7 +251,7 @@ func TestMoveAcrossRefused(t *testing.T) {
 			return
 		}
 	}
-	if _, err := s.move(t.Context(), d, moveIn{to, tree}); err != nil {
+	if _, _, err := s.move(t.Context(), d, moveIn{to, tree}); err != nil {
 		t.Fatal(err)
 	}
 	writes := 0
@@ -225,7 +264,7 @@ func TestMoveAcrossRefused(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := s.move(t.Context(), d, moveIn{tree, to})
+		_, _, err := s.move(t.Context(), d, moveIn{tree, to})
 		if err == nil {
 			break
 		}
@@ -235,21 +274,21 @@ func TestMoveAcrossRefused(t *testing.T) {
 		}
 	}
 	onWrite = nil
-	if _, err := s.move(t.Context(), d, moveIn{to, tree}); err != nil {
+	if _, _, err := s.move(t.Context(), d, moveIn{to, tree}); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Mkfifo(filepath.Join(tree, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	want = snapshot(t, tree)
-	_, err := s.move(t.Context(), d, moveIn{tree, to})
+	_, _, err := s.move(t.Context(), d, moveIn{tree, to})
 	untouched("pipe", err, "neither a file nor a directory")
-	_, err = s.move(t.Context(), d, moveIn{tree, filepath.Join(other, "missing", "to")})
+	_, _, err = s.move(t.Context(), d, moveIn{tree, filepath.Join(other, "missing", "to")})
 	untouched("no directory", err, "make it with create_directory")
 	if err := os.WriteFile(to, []byte("there"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = s.move(t.Context(), d, moveIn{tree, to}); err == nil || !strings.Contains(err.Error(), "Destination already exists") {
+	if _, _, err = s.move(t.Context(), d, moveIn{tree, to}); err == nil || !strings.Contains(err.Error(), "Destination already exists") {
 		t.Errorf("%v", err)
 	}
 	// Another program takes the name while the copy is made.
@@ -260,7 +299,7 @@ func TestMoveAcrossRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	onWrite = func() error { return os.WriteFile(to, []byte("there"), 0o600) }
-	if _, err = s.move(t.Context(), d, moveIn{tree, to}); err == nil || !strings.Contains(err.Error(), "Destination already exists") {
+	if _, _, err = s.move(t.Context(), d, moveIn{tree, to}); err == nil || !strings.Contains(err.Error(), "Destination already exists") {
 		t.Errorf("%v", err)
 	}
 	if got, err := os.ReadFile(to); err != nil || string(got) != "there" {
@@ -293,7 +332,7 @@ func TestMoveAcrossMeetsAnother(t *testing.T) {
 					t.Error(err)
 				}
 			}}
-			_, err := s.move(ctx, d, moveIn{from, to})
+			_, _, err := s.move(ctx, d, moveIn{from, to})
 			found := false
 			for _, tree := range []string{from, to} {
 				if data, err := os.ReadFile(filepath.Join(tree, name)); err == nil && strings.HasSuffix(string(data), "added") {
@@ -360,19 +399,19 @@ func TestMountedFolders(t *testing.T) {
 	refused("edit, full", err, "ENOSPC", "nothing was changed")
 	_, err = s.write(t.Context(), d, writeIn{in("small/new"), big})
 	refused("new, full", err, "ENOSPC", "nothing was changed")
-	_, err = s.move(t.Context(), d, moveIn{in("tree"), in("small/tree")})
+	_, _, err = s.move(t.Context(), d, moveIn{in("tree"), in("small/tree")})
 	refused("move, full", err, "ENOSPC", in("small/tree"), "the source is as it was, and nothing is left of the copy")
 	if got, want := snapshot(t, in("small")), []string{".", "old"}; len(got) != len(want) || !strings.HasSuffix(got["old"], " old") {
 		t.Errorf("%v", got)
 	}
 
 	mount(t, in("tree/sub"), in("bound"), "", unix.MS_BIND, "")
-	_, err = s.move(t.Context(), d, moveIn{in("tree/sub"), in("bound/deep/x")})
+	_, _, err = s.move(t.Context(), d, moveIn{in("tree/sub"), in("bound/deep/x")})
 	refused("into itself", err, "EINVAL")
-	if _, err := s.move(t.Context(), d, moveIn{in("tree/a"), in("bound/a")}); err != nil {
+	if _, _, err := s.move(t.Context(), d, moveIn{in("tree/a"), in("bound/a")}); err != nil {
 		t.Errorf("bind mount: %v", err)
 	}
-	if _, err := s.move(t.Context(), d, moveIn{in("bound/a"), in("tree/a")}); err != nil {
+	if _, _, err := s.move(t.Context(), d, moveIn{in("bound/a"), in("tree/a")}); err != nil {
 		t.Errorf("bind mount back: %v", err)
 	}
 	got := snapshot(t, in("tree"))
@@ -391,8 +430,8 @@ func TestMountedFolders(t *testing.T) {
 	refused("write, read-only", err, "EROFS: read-only file system, create a file in '"+in("small")+"'", "nothing was changed")
 	_, err = s.edit(t.Context(), d, editIn{Path: in("small/old"), Edits: []edit{{"old", "new"}}})
 	refused("edit, read-only", err, "EROFS", "nothing was changed")
-	_, err = s.move(t.Context(), d, moveIn{in("tree"), in("small/tree")})
+	_, _, err = s.move(t.Context(), d, moveIn{in("tree"), in("small/tree")})
 	refused("move, read-only", err, "EROFS", in("small/tree"), "the source is as it was")
-	_, err = s.move(t.Context(), d, moveIn{in("small/old"), in("old")})
+	_, _, err = s.move(t.Context(), d, moveIn{in("small/old"), in("old")})
 	refused("from read-only", err, "EROFS", "nothing was moved")
 }

@@ -67,17 +67,17 @@ func TestMoveKeepsAllowed(t *testing.T) {
 	}
 	d.list = append(d.list, inner)
 	for _, name := range []string{"", "b", "b/c"} {
-		if _, err := s.move(t.Context(), d, moveIn{in(name), in("to")}); err == nil || !strings.Contains(err.Error(), "allowed directory") {
+		if _, _, err := s.move(t.Context(), d, moveIn{in(name), in("to")}); err == nil || !strings.Contains(err.Error(), "allowed directory") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	if _, err := s.move(t.Context(), d, moveIn{in("bc"), in("to")}); err != nil {
+	if _, _, err := s.move(t.Context(), d, moveIn{in("bc"), in("to")}); err != nil {
 		t.Error(err)
 	}
 	if err := os.Symlink("b", in("link")); err != nil {
 		t.Skip(err)
 	}
-	if _, err := s.move(t.Context(), d, moveIn{in("link"), in("link2")}); err != nil {
+	if _, _, err := s.move(t.Context(), d, moveIn{in("link"), in("link2")}); err != nil {
 		t.Error(err)
 	}
 }

@@ -2,6 +2,7 @@ package filesystem
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -31,6 +32,26 @@ func inKernel(f *os.File, info fs.FileInfo) bool {
 		return false
 	}
 	return st.Type == unix.PROC_SUPER_MAGIC
+}
+
+// extent returns the first part of a file that is no hole, from at on, and moves the file to its
+// beginning. At the end of the data, and where the file system does not know about holes, it is all that
+// is left.
+func extent(f *os.File, at, size int64) (begin, end int64) {
+	begin, err := f.Seek(at, unix.SEEK_DATA)
+	if errors.Is(err, unix.ENXIO) {
+		return size, size
+	}
+	if err == nil {
+		end, err = f.Seek(begin, unix.SEEK_HOLE)
+	}
+	if err != nil {
+		begin, end = at, size
+	}
+	if _, err := f.Seek(begin, io.SeekStart); err != nil {
+		return at, size // the next read fails as well
+	}
+	return min(begin, size), min(end, size)
 }
 
 // accessed is when something was read last.

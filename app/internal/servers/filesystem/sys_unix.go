@@ -51,6 +51,13 @@ func renameUnlessThere(from int, name string, to int, newName string) error {
 	return unix.Renameat(from, name, to, newName)
 }
 
+// sparse reports whether a file has holes: it takes less of the disk than it has bytes.
+func sparse(info fs.FileInfo) bool {
+	const block = 512
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Blocks*block < st.Size
+}
+
 // keepOwner gives a new file the owner and the group of the old one, as far as the system
 // allows it: root can, and others can choose among their groups.
 // It reports whether both are those of the old one.

@@ -52,6 +52,12 @@ func created(_ place, info fs.FileInfo) time.Time {
 	return time.Unix(0, d.CreationTime.Nanoseconds())
 }
 
+// sparse reports whether a file has holes, which are copied as zeros here.
+func sparse(fs.FileInfo) bool { return false }
+
+// extent returns all that is left of a file.
+func extent(_ *os.File, at, size int64) (begin, end int64) { return at, size }
+
 // keepOwner has nothing to do: the directory decides about the owner.
 func keepOwner(*os.File, fs.FileInfo) bool { return true }
 

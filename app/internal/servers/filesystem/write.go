@@ -49,7 +49,7 @@ func (s *service) writingTools() []server.Feature {
 			"The result is a diff; with dryRun nothing is written.", s.edit).With(o("Edit File", true, false)),
 		tool(s, "create_directory", "Makes a directory, and those above it that are missing. One that exists is left as it is.",
 			s.makeDirectory).With(o("Create Directory", false, true)),
-		tool(s, "move_file", "Moves or renames a file or directory. Nothing is overwritten: the destination must not exist.",
+		noted(s, "move_file", "Moves or renames a file or directory. Nothing is overwritten: the destination must not exist.",
 			s.move).With(o("Move File", true, false)),
 	}
 }

@@ -44,7 +44,7 @@ func changes(t *testing.T, s *service, d *directories, dir string) map[string]fu
 			return holds("edited", "new"), err
 		},
 		"move_file": func(ctx context.Context) (bool, error) {
-			_, err := s.move(ctx, d, moveIn{in("moved"), in("to")})
+			_, _, err := s.move(ctx, d, moveIn{in("moved"), in("to")})
 			return holds("to", "old"), err
 		},
 	}
