@@ -3,7 +3,9 @@ package fetch_test
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"image"
 	"image/gif"
 	"image/jpeg"
@@ -28,6 +30,8 @@ func TestBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	thumbnail := jpeg[:2] + "\xff\xe1\x02\x00" + (jpeg + strings.Repeat("\x00", 510))[:510] + jpeg[2:] // in an APP1 segment
+	many := png[:16] + "\x00\x00\x13\x88\x00\x00\x0f\xa0" + png[24:29]
+	many = string(binary.BigEndian.AppendUint32([]byte(many), crc32.ChecksumIEEE([]byte(many[12:])))) + png[33:]
 	const damaged = " bytes: not shown, because it is damaged or cut off]"
 	for name, test := range map[string]struct{ mime, body, image, text string }{
 		"PNG":                     {"image/png", png, "image/png", fmt.Sprintf("[image/png, %d bytes]", len(png))},
@@ -42,6 +46,10 @@ func TestBinary(t *testing.T) {
 		"the beginning of a PNG":  {"image/png", png[:16], "", "[image/png, 16" + damaged},
 		"PNG without its end":     {"image/png", png[:len(png)-1], "", damaged},
 		"PNG with a wrong header": {"image/png", png[:20] + "x" + png[21:], "", damaged},
+		"PNG with broken pixels":  {"image/png", strings.Replace(png, "IDAT", "IDAU", 1), "", damaged},
+		"JPEG without pixels":     {"image/jpeg", jpeg[:strings.Index(jpeg, "\xff\xda")+10] + "\xff\xd9", "", damaged},
+		"GIF with broken pixels":  {"image/gif", gif[:len(gif)-4] + "\xff\xff\x00;", "", damaged},
+		"PNG of many pixels":      {"image/png", many, "", " bytes: not shown, because it has 5000 x 4000 pixels and may have 16000000 in all]"},
 		"the beginning of a JPEG": {"image/jpeg", "\xff\xd8\xff\xe0\x00\x10JFIF\x00", "", "[image/jpeg, 11" + damaged},
 		"JPEG without its end":    {"image/jpeg", jpeg[:len(jpeg)-2], "", damaged},
 		"and with a small one":    {"image/jpeg", thumbnail[:len(thumbnail)-2], "", damaged},

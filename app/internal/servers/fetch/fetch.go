@@ -125,6 +125,7 @@ type fetcher struct {
 	pages      *cache[*page]       // by URL and form
 	fetches    chan struct{}       // holds one for each call that gets a page
 	conversion chan struct{}       // and one for each page that is being simplified
+	decoding   chan struct{}       // and one while an image is decoded, which takes much memory
 }
 
 func newFetcher(o *Options) *fetcher {
@@ -140,6 +141,7 @@ func newFetcher(o *Options) *fetcher {
 		pages:      newCache[*page](opts.MaxKept, opts.KeepTime),
 		fetches:    make(chan struct{}, opts.MaxFetches),
 		conversion: make(chan struct{}, min(4, runtime.GOMAXPROCS(0))),
+		decoding:   make(chan struct{}, 1),
 	}
 }
 
@@ -177,15 +179,15 @@ type toolIn struct {
 type Facts struct {
 	// URL is where the page was at last, after redirects.
 	URL string `json:"url"`
-	// Status is that of HTTP.
+	// Status is the HTTP status code.
 	Status int `json:"status"`
 	// ContentType is as the site gave it, or "".
 	ContentType string `json:"contentType,omitempty"`
-	// Encoding is that of the text, by its name in HTML, or "" for an image and other binary data.
+	// Encoding is the encoding of the text, by its name in HTML, or "" for an image and other binary data.
 	Encoding string `json:"encoding,omitempty"`
 	// EncodingGuessed says that the page declares no encoding, or one that it is not in.
 	EncodingGuessed bool `json:"encodingGuessed,omitempty"`
-	// Title is that of an HTML page which was simplified, or "".
+	// Title is the title of an HTML page that was simplified, or "".
 	Title string `json:"title,omitempty"`
 	// NextIndex is the start_index of the next part, or 0 if there is none.
 	NextIndex int `json:"nextIndex,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -233,7 +234,19 @@ func TestAccept(t *testing.T) {
 			w.WriteHeader(test.status(r.Header.Get("Accept")))
 			_, _ = w.Write([]byte(`{"a":1}`))
 		}))
-		text, failed := call(t, s.join(t), map[string]any{"url": s.url})
+		var deadlines []time.Time // of the requests for the page, which has one time limit
+		c := s.join(t, func(o *fetch.Options) {
+			o.Proxy = func(r *http.Request) (*url.URL, error) {
+				if at, _ := r.Context().Deadline(); r.URL.Path != "/robots.txt" && !slices.Contains(deadlines, at) {
+					deadlines = append(deadlines, at)
+				}
+				return nil, nil //nolint:nilnil // no proxy
+			}
+		})
+		text, failed := call(t, c, map[string]any{"url": s.url})
+		if len(deadlines) != 1 || deadlines[0].IsZero() {
+			t.Errorf("%s: the deadlines are %v", name, deadlines)
+		}
 		if got := s.headers("Accept"); !slices.Equal(got, test.want) || failed != test.failed || !failed && !strings.Contains(text, `{"a":1}`) {
 			t.Errorf("%s: asked for %q, want %q; %s", name, got, test.want, text)
 		}

@@ -64,10 +64,12 @@ func (f *fetcher) get(ctx context.Context, u *url.URL, raw, autonomous bool) (*p
 			return nil, err
 		}
 	}
-	resp, err := f.open(ctx, u, agent, acceptPage)
+	limited, cancel := context.WithTimeout(ctx, f.opts.Timeout) // for both requests
+	defer cancel()
+	resp, err := f.open(limited, u, agent, acceptPage)
 	if err == nil && resp.StatusCode == http.StatusNotAcceptable { // some sites refuse a type that they do not know
 		_ = resp.Body.Close() // it is of no use
-		resp, err = f.open(ctx, u, agent, acceptAny)
+		resp, err = f.open(limited, u, agent, acceptAny)
 	}
 	if err != nil {
 		return nil, failure(ctx, u, err)

@@ -28,8 +28,7 @@ func (f *fetcher) present(ctx context.Context, u *url.URL, resp *http.Response, 
 	}
 	media, _, _ := mime.ParseMediaType(contentType) // one that cannot be read says nothing
 	if kind := binaryKind(body, media); kind != "" {
-		f.presentBinary(p, kind, body)
-		return p, nil
+		return p, f.presentBinary(ctx, p, kind, body)
 	}
 	typed := contentType == "" || strings.Contains(strings.ToLower(contentType), "text/html")
 	d := decode(body, contentType, typed || looksLikeHTML(string(body[:min(len(body), 400)])))
@@ -76,8 +75,8 @@ func (f *fetcher) simplify(ctx context.Context, asked, at *url.URL, p *page) err
 var shownImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 // presentBinary makes a page of a body that is no text: an image that models read is content, of anything
-// else only type and size are shown, with the reason.
-func (f *fetcher) presentBinary(p *page, kind string, body []byte) {
+// else only type and size are shown, with the reason. The error is the cause of the cancellation of ctx.
+func (f *fetcher) presentBinary(ctx context.Context, p *page, kind string, body []byte) (err error) {
 	reason := ""
 	switch {
 	case !slices.Contains(shownImages, kind):
@@ -85,15 +84,18 @@ func (f *fetcher) presentBinary(p *page, kind string, body []byte) {
 	case len(body) > f.opts.MaxImage:
 		reason = fmt.Sprintf("it is larger than %d bytes", f.opts.MaxImage)
 	default:
-		reason = checkImage(kind, body)
+		if reason, err = f.checkImage(ctx, kind, body); err != nil {
+			return err
+		}
 	}
 	p.text = fmt.Sprintf("[%s, %d bytes", kind, len(body))
 	if reason != "" {
 		p.text += ": not shown, because " + reason + "]"
-		return
+		return nil
 	}
 	p.text += "]"
 	p.image = mcp.Image(body, kind)
+	return nil
 }
 
 // binaryKind returns the type of a body that is not text, by its first bytes, or else as it is
@@ -120,7 +122,7 @@ func isBinary(r rune) bool {
 	return r < ' ' && !strings.ContainsRune("\t\n\f\r\x1b", r)
 }
 
-// isTextual reports whether a media type is that of texts.
+// isTextual reports whether a media type is a type of text.
 func isTextual(media string) bool {
 	return strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "json") || strings.HasSuffix(media, "xml") ||
 		strings.HasSuffix(media, "javascript") || strings.HasSuffix(media, "yaml")
