@@ -98,7 +98,11 @@ func unified(ctx context.Context, name, old, now string) (string, error) {
 	if now, err = unixLines(steps, now); err != nil {
 		return "", err
 	}
-	a, b := linediff.Lines([]byte(old)), linediff.Lines([]byte(now))
+	a := linediff.Lines([]byte(old))
+	if err := servers.Ended(ctx); err != nil {
+		return "", err
+	}
+	b := linediff.Lines([]byte(now))
 	d, err := linediff.Compare(ctx, a, b)
 	if err != nil {
 		return "", err
