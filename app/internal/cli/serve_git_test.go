@@ -55,7 +55,7 @@ func TestGitNamesReach(t *testing.T) {
 		want string
 	}{
 		{nil, "without --repository DIR, a local client"},
-		{[]string{"--repository", sub}, "all of which is served"},
+		{[]string{"--repository", sub}, "the whole repository is served"},
 		{[]string{"--repository", dir}, ""},
 	} {
 		code, _, said := run(t, "", append([]string{"serve", "git"}, test.args...)...)

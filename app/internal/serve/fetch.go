@@ -60,7 +60,7 @@ them to it.`,
 			flags := &fetchFlags{}
 			f.StringVar(&flags.userAgent, "user-agent", "", "tell sites this `TEXT` as the user agent (default: ModelContextProtocol/1.0)")
 			f.BoolVar(&flags.ignoreRobots, "ignore-robots-txt", false, "fetch what a robots.txt forbids to programs")
-			f.StringVar(&flags.proxy, "proxy-url", "", "fetch through the proxy at this `URL`: http, https, socks5 or socks5h (default: that of the environment)")
+			f.StringVar(&flags.proxy, "proxy-url", "", "fetch through the proxy at this `URL`: http, https, socks5 or socks5h (default: the proxy of the environment)")
 			f.BoolVar(&flags.trustProxy, "trust-proxy", false, "leave it to the proxy to look names up and to refuse private addresses")
 			f.StringArrayVar(&flags.allowPrivate, "allow-private", nil, "fetch from this private `NETWORK` (CIDR), address or host too; may be repeated")
 			f.DurationVar(&flags.timeout, "timeout", 30*time.Second, "give a page up after this `TIME`")
@@ -105,7 +105,7 @@ func isHost(text string) bool {
 	return text != "" && strings.Trim(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz0123456789.-_") == ""
 }
 
-// proxyOf is the proxy of the flag, or that of the environment.
+// proxyOf returns the proxy of the flag, or of the environment.
 func (flags *fetchFlags) proxyOf() (func(*http.Request) (*url.URL, error), error) {
 	if flags.proxy == "" {
 		find := httpproxy.FromEnvironment().ProxyFunc()

@@ -63,7 +63,7 @@ func (p *program) checkRepositories(dirs []string) error {
 			return kit.Usagef("--repository %q: there is no such folder", dir)
 		}
 		if above, err := git.Above(dir); err == nil && above != "" {
-			p.Note("parley: %q is a folder of the repository %q, all of which is served", dir, above)
+			p.Note("parley: %q is in the repository %q; the whole repository is served", dir, above)
 		}
 	}
 	if len(dirs) == 0 {

@@ -21,14 +21,15 @@ func timeServer() builtin {
 		long: `Serve the tools get_current_time and convert_time, as mcp-server-time does. All time
 zones of the IANA database are part of the program.
 
-The local zone is the default of the tools: that of --local-timezone, of the
-environment variable TZ, or of the system; UTC where it has no name, as on Windows.
-Names of zones in Windows are understood, too, such as "W. Europe Standard Time".`,
+The tools use the local zone unless a call names another one. It is set by
+--local-timezone, the environment variable TZ or the system. If the system's zone has
+no IANA name, as on Windows, it is UTC. The tools also accept names of Windows zones,
+such as "W. Europe Standard Time".`,
 		example: `  parley serve time
   parley serve time --local-timezone Europe/Paris`,
 		args: cobra.NoArgs,
 		flags: func(f *pflag.FlagSet) openBuiltin {
-			local := f.String("local-timezone", "", "the local time zone is `ZONE`, such as Europe/Paris (default: that of the system)")
+			local := f.String("local-timezone", "", "local time `ZONE`, such as Europe/Paris (default: the system time zone)")
 			return func(_ context.Context, p *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
 				o := timezone.Options{Server: &b.server, Local: *local}
 				if o.Local == "" {

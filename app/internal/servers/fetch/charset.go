@@ -21,8 +21,8 @@ type decoded struct {
 	guessed  bool   // the page does not declare the encoding, or another one
 }
 
-// decode makes a text of a body. The encoding is that of the byte order mark, or that which the site, or the
-// page itself, declares. If a page declares none, or one that its bytes are not in, it is UTF-8 if the bytes
+// decode makes a text of a body. The encoding is the one that the byte order mark, the site or the
+// page itself declares. If a page declares none, or one that its bytes are not in, it is UTF-8 if the bytes
 // are, and is guessed otherwise. Bytes that do not fit the encoding become U+FFFD.
 func decode(body []byte, contentType string, isHTML bool) decoded {
 	head := body[:min(len(body), 1024)]

@@ -35,7 +35,7 @@ const (
 	russian  = "оеаинтсрвлкмдпуяыьгз"
 )
 
-// fallbackEncoding is that of browsers for pages that say nothing.
+// fallbackEncoding is the encoding that browsers use for pages that declare none.
 const fallbackEncoding = "windows-1252"
 
 const (

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// thoughts are those of all callers.
+// thoughts are the thoughts of all callers.
 type thoughts struct {
 	o *Options
 
@@ -62,7 +62,7 @@ func (t *thoughts) think(ctx context.Context, in thoughtIn) (mcp.With[State], er
 	return mcp.With[State]{Value: state, Content: []mcp.Content{mcp.Text(text)}}, nil
 }
 
-// history is that of a key. The oldest is forgotten for a new one.
+// history returns the history of a key. The oldest is forgotten for a new one.
 func (t *thoughts) history(key string) *history {
 	if h := t.of[key]; h != nil {
 		return h

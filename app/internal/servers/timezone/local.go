@@ -12,9 +12,10 @@ import (
 // ErrLocalUnknown says that the system does not tell the name of its time zone.
 var ErrLocalUnknown = errors.New("the system does not name its time zone")
 
-// LocalName finds the name of the local time zone, in the IANA database: that of the environment variable
-// TZ, or else of the system's settings, which have none on Windows, or else UTC. The error says what is not
-// understood or known, and which zone is used instead. The name is valid even so.
+// LocalName returns the name of the local time zone in the IANA database. It is set by the environment
+// variable TZ, or else by the system's settings, which have no such name on Windows. If neither names a
+// zone, it is UTC. The error says what is not understood or known, and which zone is used instead. The
+// name is valid even so.
 func LocalName() (string, error) {
 	return localName(os.Getenv("TZ"), "/etc/localtime", "/etc/timezone")
 }

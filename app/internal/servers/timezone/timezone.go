@@ -29,10 +29,10 @@ type Options struct {
 	Now func() time.Time
 }
 
-// ErrUnknownZone says that a name is not that of a time zone.
+// ErrUnknownZone means that no time zone has a name.
 var ErrUnknownZone = errors.New("unknown time zone; it must be a name of the IANA database, such as Europe/Paris or UTC")
 
-// New makes the server. The error is that of a local zone that does not exist. It owns nothing that
+// New makes the server. It fails if the local zone does not exist. It owns nothing that
 // outlives its sessions.
 func New(version string, o *Options) (*server.Server, error) {
 	var opts Options

@@ -36,8 +36,8 @@ const (
 
 const leftOut = "the page hides text, which is left out; raw gives it"
 
-// Markdown makes markdown of the article in an HTML page; of a page without an article it is that of all
-// its text. If a page hides more text than its article has, until its scripts run, and the article is
+// Markdown returns the article of an HTML page as markdown, or all the text of a page without an
+// article. If a page hides more text than its article has, until its scripts run, and the article is
 // tiny or within the hidden text, the hidden text is part of it; otherwise a note says that it is left
 // out. A page cannot replace the text that people see by another one for models. at is where the page is,
 // for its links. maxWork bounds the sum over the nodes of the page of 32 and their depth, and over the

@@ -190,7 +190,7 @@ func (b *bounder) start(name string, tag atom.Atom, attributes int) bool {
 	return true
 }
 
-// end counts an end tag, and reports whether it stays: that of an element which is not
+// end counts an end tag, and reports whether it stays: the tag of an element that is not
 // open does not.
 func (b *bounder) end(name string, tag atom.Atom) bool {
 	b.count() // some make an element, as </p> does
