@@ -202,6 +202,9 @@ func (s *service) askRoots(ctx context.Context) error {
 		switch {
 		case errors.Is(err, server.ErrAskFailed):
 			s.log.Warn("the client did not tell its roots", "error", err)
+			s.dirs.adopting.Lock()
+			s.useRoots(nil) // it may have taken back those that it told before
+			s.dirs.adopting.Unlock()
 			return nil
 		case err != nil:
 			return err

@@ -2,6 +2,7 @@ package filesystem_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -36,6 +37,7 @@ func TestRoots(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var roots []mcp.Root
+	var failed error
 	set := func(uris ...string) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -47,7 +49,7 @@ func TestRoots(t *testing.T) {
 	o := &client.Options{OnRoots: func(context.Context) ([]mcp.Root, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		return roots, nil
+		return roots, failed
 	}}
 	set(rootURI(beside), rootURI(filepath.Join(beside, "missing")))
 	mcptest.EachEra(t, build, o, func(t *testing.T, era mcptest.Era, c *client.Client) {
@@ -78,6 +80,25 @@ func TestRoots(t *testing.T) {
 			})
 		}
 		f.refused("read_text_file", args{"path": f.path("a.txt")}, "no directory may be used")
+		if mcptest.Stateless(era) { // the roots are a part of the call
+			return
+		}
+		set(rootURI(dir)) // it has roots again, and then tells none
+		for _, answer := range []error{nil, errors.New("not any more")} {
+			mu.Lock()
+			failed = answer
+			mu.Unlock()
+			if err := c.RootsChanged(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, func() bool {
+				_, refused := call(t.Context(), t, c, "list_allowed_directories", args{})
+				return refused == (answer != nil)
+			})
+		}
+		mu.Lock()
+		failed = nil
+		mu.Unlock()
 	}, mcptest.Over("mem"), fresh)
 }
 
