@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +15,16 @@ const suffix = ".tmp"
 // Replace replaces a file as a whole, or makes it, with the permissions mode: a reader, also after a
 // crash, has the old content or the new. When it returns, the new content is on the disk. A process
 // that is killed meanwhile may leave a temporary file: see RemoveTemporary.
-func Replace(path string, data []byte, mode os.FileMode) (err error) {
+func Replace(path string, data []byte, mode os.FileMode) error {
+	return ReplaceIf(path, data, mode, func() error { return nil })
+}
+
+// partSize is the most that ReplaceIf writes between two calls of check.
+const partSize = 1 << 20
+
+// ReplaceIf is like Replace, but calls check again and again until the file is replaced. An error of check
+// leaves the old file there and is returned.
+func ReplaceIf(path string, data []byte, mode os.FileMode, check func() error) (err error) {
 	// CreateTemp makes files for their owner alone.
 	f, err := os.CreateTemp(filepath.Dir(path), prefix(path)+"*"+suffix)
 	if err != nil {
@@ -25,7 +35,14 @@ func Replace(path string, data []byte, mode os.FileMode) (err error) {
 			_ = os.Remove(f.Name()) // what is half is nothing
 		}
 	}()
-	_, err = f.Write(data)
+	for part := range slices.Chunk(data, partSize) {
+		if err == nil {
+			err = check()
+		}
+		if err == nil {
+			_, err = f.Write(part)
+		}
+	}
 	if err == nil && mode != 0o600 {
 		err = f.Chmod(mode)
 	}
@@ -33,6 +50,9 @@ func Replace(path string, data []byte, mode os.FileMode) (err error) {
 		err = f.Sync()
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := check(); err != nil {
 		return err
 	}
 	if err := os.Rename(f.Name(), path); err != nil {

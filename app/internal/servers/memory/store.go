@@ -420,7 +420,10 @@ func (s *store) save(ctx context.Context) error {
 	case err == nil && (s.stamp == nil || !same(s.stamp, info)), errors.Is(err, fs.ErrNotExist) && s.stamp != nil:
 		return errOverwritten
 	}
-	replaced := safefile.Replace(s.path, data, mode)
+	replaced := safefile.ReplaceIf(s.path, data, mode, func() error { return servers.Ended(ctx) })
+	if replaced != nil && ctx.Err() != nil && !errors.Is(replaced, safefile.ErrFolder) {
+		return context.Cause(ctx)
+	}
 	if replaced != nil && !errors.Is(replaced, safefile.ErrFolder) {
 		return mcp.Errorf("the memory cannot be written, and is as it was: %w", replaced)
 	}

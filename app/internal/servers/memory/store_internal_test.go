@@ -26,10 +26,11 @@ func (p *polled) Err() error {
 	return p.Context.Err()
 }
 
-// A file is read in parts, between which the call can be cancelled.
-func TestReadingPolls(t *testing.T) {
+// A file is read and written in parts, between which the call can be cancelled.
+func TestFilePolls(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "memory.jsonl")
-	if err := os.WriteFile(path, []byte(strings.Repeat(" ", 8*readPart)), 0o600); err != nil { // a line to parse
+	line := `{"type":"other","text":"` + strings.Repeat("a", 8*readPart) + `"}` // which is one poll to parse
+	if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s, err := newStore(path, &Options{MaxFile: DefaultMaxFile, LockWait: DefaultLockWait})
@@ -37,9 +38,13 @@ func TestReadingPolls(t *testing.T) {
 		t.Fatal(err)
 	}
 	polls := 0
-	err = s.load(&polled{t.Context(), func() { polls++ }}, false)
-	if err != nil || polls < 9 {
-		t.Errorf("%d polls, %v", polls, err)
+	ctx := &polled{t.Context(), func() { polls++ }}
+	if err := s.load(ctx, false); err != nil || polls < 9 {
+		t.Errorf("%d polls to read it, %v", polls, err)
+	}
+	polls = 0
+	if err := s.change(ctx, adding("new")); err != nil || polls < 9 {
+		t.Errorf("%d polls to write it, %v", polls, err)
 	}
 }
 
