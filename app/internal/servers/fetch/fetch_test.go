@@ -240,7 +240,7 @@ func TestAccept(t *testing.T) {
 				if at, _ := r.Context().Deadline(); r.URL.Path != "/robots.txt" && !slices.Contains(deadlines, at) {
 					deadlines = append(deadlines, at)
 				}
-				return nil, nil //nolint:nilnil // no proxy
+				return nil, nil // no proxy
 			}
 		})
 		text, failed := call(t, c, map[string]any{"url": s.url})

@@ -335,26 +335,14 @@ var onWrite func() error
 // contents copies what a file holds. What is a hole in a sparse file becomes one in the copy.
 func (m *mover) contents(f, source *os.File, from, to place, info fs.FileInfo) error {
 	buf := make([]byte, readPart)
-	size, at := info.Size(), int64(0)
+	at := int64(0)
 	for part := 1; ; part++ {
 		if err := servers.Ended(m.ctx); err != nil {
 			return err
 		}
-		begin, end := at, size
-		if sparse(info) {
-			begin, end = extent(source, at, size)
-		}
-		if begin > at {
-			_, err := f.Seek(begin, io.SeekStart)
-			if err == nil && begin == size {
-				err = f.Truncate(size)
-			}
-			if err != nil {
-				return &opError{"write", to, err}
-			}
-		}
-		if begin == size {
-			return nil
+		begin, end, err := skipHole(f, source, to, info, at)
+		if err != nil || begin == info.Size() {
+			return err
 		}
 		n, err := source.Read(buf[:min(int64(len(buf)), end-begin)])
 		at = begin + int64(n)
@@ -378,6 +366,26 @@ func (m *mover) contents(f, source *os.File, from, to place, info fs.FileInfo) e
 			return &opError{"read", from, err}
 		}
 	}
+}
+
+// skipHole returns where the next part of a file that is no hole is, from at on, and leaves a hole before
+// it in the copy f.
+func skipHole(f, source *os.File, to place, info fs.FileInfo, at int64) (begin, end int64, err error) {
+	size := info.Size()
+	if !sparse(info) {
+		return at, size, nil
+	}
+	if begin, end = extent(source, at, size); begin == at {
+		return begin, end, nil
+	}
+	_, err = f.Seek(begin, io.SeekStart)
+	if err == nil && begin == size {
+		err = f.Truncate(size)
+	}
+	if err != nil {
+		err = &opError{"write", to, err}
+	}
+	return begin, end, err
 }
 
 func write(f *os.File, data []byte) error {

@@ -101,7 +101,7 @@ func TestMoveLeavesPart(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for words, test := range map[string]struct {
-		ctx context.Context
+		ctx context.Context //nolint:containedctx // of a call that fails
 		err error
 	}{
 		"Destination already exists: " + top.child("to").abs: {t.Context(), fs.ErrExist},

@@ -367,14 +367,12 @@ func valid(s string) string {
 // brokenPrefix returns how many bytes at the beginning of data are the beginning of a character that does
 // not continue (Unicode, section 3.9, maximal subparts).
 func brokenPrefix(data []byte) int {
-	low, high, most := byte(0x80), byte(0xbf), 1
+	low, high, most := byte(0x80), byte(0xbf), 3
 	switch first := data[0]; {
 	case first < 0xe0 || first > 0xf4: // of a character of two bytes only the first can be there
 		return 1
 	case first < 0xf0:
 		most = 2
-	default:
-		most = 3
 	}
 	switch data[0] { // the second byte has narrower bounds, against long forms, surrogates and what is above U+10FFFF
 	case 0xe0:
