@@ -84,7 +84,7 @@ func TestHostilePaths(t *testing.T) {
 	dir := simple(t)
 	outside := filepath.Join(t.TempDir(), "secret.txt")
 	put(t, outside, "secret\n")
-	paths := []string{"../secret.txt", outside, "a/../../x", ".git/config", ".GIT/config", "x/.git/y", "a\x00b", ""}
+	paths := []string{"../secret.txt", outside, "a/../../x", ".git/config", ".GIT/config", "x/.git/y", `.git\x`, `x\.git`, `x\GIT~1\y`, "a\x00b", ""}
 	if runtime.GOOS != "windows" {
 		for link, to := range map[string]string{"link": outside, "dirlink": filepath.Dir(outside)} {
 			if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
@@ -274,7 +274,13 @@ func TestHostileObjects(t *testing.T) {
 		bomb = write("tree", b.String())
 	}
 	gitIn(t, dir, "update-ref", "refs/heads/bomb", commit(bomb))
-	for i, name := range []string{"..", ".git", ".GIT", "a/b", "git~1", "."} {
+	for _, name := range []string{`a\b`, `a\..\b`, "a:b", "a ", "a.", "a*", "a\x01b"} {
+		if !repo.ValidName(name, false) || repo.ValidName(name, true) {
+			t.Errorf("%q must be a name, but not on Windows", name)
+		}
+	}
+	evil := []string{"..", ".git", ".GIT", "a/b", "git~1", ".", `.git\hooks`, `a\.Git\b`, `a\git~1`, ".git::$INDEX_ALLOCATION", ".git ", ".git. .", ".g\u200cit"}
+	for i, name := range evil {
 		sub := write("tree", "100644 config\x00"+raw(blob))
 		gitIn(t, dir, "update-ref", fmt.Sprintf("refs/heads/evil%d", i), commit(write("tree", "40000 "+name+"\x00"+raw(sub))))
 	}
@@ -289,8 +295,8 @@ func TestHostileObjects(t *testing.T) {
 		refused(t, c, tool.name, map[string]any{"repo_path": dir, tool.arg: strings.Repeat("ab", 20)}, "did not resolve")
 		refused(t, c, tool.name, map[string]any{"repo_path": dir, tool.arg: "blob"}, "")
 	}
-	for i := range 6 {
-		refused(t, c, "git_checkout", map[string]any{"repo_path": dir, "branch_name": fmt.Sprintf("evil%d", i)}, "")
+	for i, name := range evil {
+		refused(t, c, "git_checkout", map[string]any{"repo_path": dir, "branch_name": fmt.Sprintf("evil%d", i)}, fmt.Sprintf("an entry %q, which is refused", name))
 	}
 	if now, err := os.ReadFile(filepath.Join(dir, ".git", "config")); err != nil || string(now) != string(config) {
 		t.Errorf(".git/config was written: %q %v", now, err)

@@ -109,6 +109,30 @@ func TestHooksNamed(t *testing.T) {
 			hook(dir, "pre-commit", 0o755)
 		}},
 		{"not signed", "", func(dir string) { gitIn(t, dir, "config", "commit.gpgSign", "false") }},
+		{"of the working tree", "\nThe hooks in \"../hooks\" (core.hooksPath) were not run.", func(dir string) {
+			gitIn(t, dir, "config", "core.hooksPath", "overruled")
+			gitIn(t, dir, "config", "extensions.worktreeConfig", "true")
+			gitIn(t, dir, "config", "--worktree", "core.hooksPath", "../hooks")
+		}},
+		{"not of the working tree", "", func(dir string) {
+			put(t, filepath.Join(dir, ".git", "config.worktree"), "[core]\n\thooksPath = ../hooks\n")
+		}},
+		{"included", "\nSettings in other files were not read, so their hooks and signing do not apply: \"../more\", \"more\".", func(dir string) {
+			gitIn(t, dir, "config", "includeIf.gitdir:/work/.path", "more")
+			gitIn(t, dir, "config", "include.path", "../more")
+		}},
+		{"of the person", "\nThe hooks in \"/hooks\" (core.hooksPath) were not run." +
+			"\nSettings in other files were not read, so their hooks and signing do not apply: \"work\".", func(dir string) {
+			t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(dir, ".git", "global"))
+			gitIn(t, dir, "config", "--global", "core.hooksPath", "/hooks")
+			gitIn(t, dir, "config", "--global", "include.path", "work")
+		}},
+		{"of the system", "\nThe hooks in \"/hooks\" (core.hooksPath) were not run.", func(dir string) {
+			t.Setenv("GIT_CONFIG_GLOBAL", "")
+			t.Setenv("GIT_CONFIG_NOSYSTEM", "0")
+			t.Setenv("GIT_CONFIG_SYSTEM", filepath.Join(dir, ".git", "system"))
+			gitIn(t, dir, "config", "--system", "core.hooksPath", "/hooks")
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := simple(t)
@@ -208,6 +232,7 @@ func TestCheckoutTellsTheTruth(t *testing.T) {
 	dir := simple(t)
 	gitIn(t, dir, "tag", "v1", "HEAD~1")
 	gitIn(t, dir, "update-ref", "refs/remotes/origin/side", "HEAD~1")
+	gitIn(t, dir, "branch", "a{1}")
 	short := strings.TrimSpace(gitIn(t, dir, "rev-parse", "--short", "HEAD~1"))
 	detached := "HEAD is now detached at " + short + ": commits made now belong to no branch until git_create_branch makes one"
 	c := serve(t, nil)
@@ -215,6 +240,7 @@ func TestCheckoutTellsTheTruth(t *testing.T) {
 		{"other", "Switched to branch 'other'"},
 		{"main", "Switched to branch 'main'"},
 		{"HEAD", "Switched to branch 'main'"},
+		{"a{1}", "Switched to branch 'a{1}'"},
 		{"v1", detached},
 		{"HEAD", detached},
 		{"main~1", detached},
@@ -357,7 +383,7 @@ func TestLinkedSettings(t *testing.T) {
 		t.Skip("making links needs rights on Windows")
 	}
 	c := serve(t, nil)
-	for _, name := range []string{".gitmodules", ".GitModules", "sub/.gitmodules", ".gitmodules .", ".gitmodules:x", "gitmod~1", "GITMOD~4", "gi7eba~1", "gi7e~123", ".git\u200cmodules", ".gitmodules/x"} {
+	for _, name := range []string{".gitmodules", ".GitModules", "sub/.gitmodules", ".gitmodules .", ".gitmodules:x", "gitmod~1", "GITMOD~4", "gi7eba~1", "gi7e~123", ".git\u200cmodules", ".gitmodules/x", `a\.gitmodules`, `a\gitmod~1`} {
 		t.Run(name, func(t *testing.T) {
 			dir := simple(t)
 			blob, err := tryGit(dir, []byte("../elsewhere"), "hash-object", "-w", "--stdin")

@@ -276,10 +276,15 @@ func (g *gitServer) commit(ctx context.Context, in commitIn) (text string, err e
 	}
 	err = g.change(ctx, in.Repo, func(r *gogit.Repository) error {
 		hash, err := r.Commit(in.Message, g.Now())
-		text = strings.Join(append([]string{"Changes committed successfully with hash " + hash.String()}, r.Omitted()...), "\n")
+		text = withNotes("Changes committed successfully with hash "+hash.String(), r)
 		return err
 	})
 	return text, err
+}
+
+// withNotes is a text with a line for each thing that git would have done and the call has not.
+func withNotes(text string, r *gogit.Repository) string {
+	return strings.Join(append([]string{text}, r.Notes()...), "\n")
 }
 
 func (g *gitServer) reset(ctx context.Context, in repoIn) (string, error) {
@@ -295,8 +300,13 @@ func (g *gitServer) reset(ctx context.Context, in repoIn) (string, error) {
 			}
 		}
 	}
-	err := g.change(ctx, in.Repo, func(r *gogit.Repository) error { return r.Reset() })
-	return "All staged changes reset", err
+	var text string
+	err := g.change(ctx, in.Repo, func(r *gogit.Repository) error {
+		err := r.Reset(g.Now())
+		text = withNotes("All staged changes reset", r)
+		return err
+	})
+	return text, err
 }
 
 func (g *gitServer) createBranch(ctx context.Context, in createIn) (string, error) {
@@ -326,6 +336,7 @@ func (g *gitServer) checkout(ctx context.Context, in checkoutIn) (string, error)
 		if text = fmt.Sprintf("Switched to branch '%s'", branch); branch == "" {
 			text = "HEAD is now detached at " + at + ": commits made now belong to no branch until git_create_branch makes one"
 		}
+		text = withNotes(text, r)
 		return err
 	})
 	return text, err

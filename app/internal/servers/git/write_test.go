@@ -115,6 +115,15 @@ func TestMerge(t *testing.T) {
 		}
 	}
 	refused(t, c, "git_commit", map[string]any{"repo_path": dir, "message": "m"}, "a.txt")
+	for _, text := range []string{"marks\n", "ours\n", "theirs\n", "one\n"} {
+		put(t, filepath.Join(dir, "a.txt"), text)
+		for _, target := range []string{"HEAD", "other", "HEAD~1"} {
+			want := "Diff with " + target + ":\n" + strings.TrimSuffix(gitIn(t, dir, "diff", target), "\n")
+			if got := must(t, c, "git_diff", map[string]any{"repo_path": dir, "target": target}); got != want {
+				t.Errorf("git_diff with %s and a file of %q gives\n%s\nwant\n%s", target, text, got, want)
+			}
+		}
+	}
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("both\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}

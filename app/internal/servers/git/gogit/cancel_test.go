@@ -163,7 +163,7 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 			_, err := r.Commit("m", time.Unix(1710072000, 0))
 			return err
 		}},
-		{"reset", 2 * files, true, func(r *gogit.Repository) error { return r.Reset() }},
+		{"reset", 2 * files, true, func(r *gogit.Repository) error { return r.Reset(time.Unix(1710072000, 0)) }},
 		{"create a branch", 2, true, func(r *gogit.Repository) error {
 			_, err := r.CreateBranch("new", "HEAD~1", time.Unix(1710072000, 0))
 			return err

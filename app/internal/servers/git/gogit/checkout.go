@@ -38,12 +38,13 @@ func (r *Repository) CreateBranch(name, base string, now time.Time) (from string
 	default:
 		from = cmp.Or(branch.Short(), "HEAD")
 	}
-	ref := plumbing.NewBranchReferenceName(name)
-	if _, err := r.reference(ref); err == nil {
+	names, _, err := r.follow(plumbing.NewBranchReferenceName(name))
+	if err == nil {
 		return "", mcp.Errorf("a branch named '%s' already exists", name)
 	} else if !errors.Is(err, plumbing.ErrReferenceNotFound) {
 		return "", err
 	}
+	ref := names[len(names)-1]
 	refs, _, err := r.references()
 	if err != nil {
 		return "", err
@@ -53,7 +54,7 @@ func (r *Repository) CreateBranch(name, base string, now time.Time) (from string
 			return "", mcp.Errorf("'%s' exists; cannot create '%s'", other.Name(), ref)
 		}
 	}
-	return from, r.setReference(ref, plumbing.ZeroHash, at, "branch: Created from "+from, now)
+	return from, r.setReference(names[0], plumbing.ZeroHash, at, "branch: Created from "+from, now)
 }
 
 // Checkout switches to a branch, or to the commit that a revision names. Local changes stay; where
@@ -83,13 +84,11 @@ func (r *Repository) Checkout(rev string, now time.Time) (name, at string, err e
 	if err != nil {
 		return "", "", err
 	}
-	if rev == "HEAD" || rev == "@" {
+	stays := rev == "HEAD" || rev == "@"
+	if stays {
 		branch = oldBranch
-	}
-	if branch != oldBranch {
-		if err := r.notElsewhere(branch); err != nil {
-			return "", "", err
-		}
+	} else if err := r.notElsewhere(branch); err != nil {
+		return "", "", err
 	}
 	s := &switcher{workTree: w, entries: make(map[string]*index.Entry, len(w.idx.Entries))}
 	for _, e := range w.idx.Entries {
@@ -110,10 +109,12 @@ func (r *Repository) Checkout(rev string, now time.Time) (name, at string, err e
 	if err := s.carryOut(); err != nil {
 		return "", "", err
 	}
-	if err := r.moveHead(head, oldBranch, oldHead, branch, target.Hash, rev, now); err != nil {
-		return "", "", err
+	if !stays {
+		if err := r.moveHead(head, oldBranch, oldHead, branch, target.Hash, rev, now); err != nil {
+			return "", "", err
+		}
 	}
-	return branch.Short(), r.shorten(target.Hash), r.endMerge()
+	return branch.Short(), r.shorten(target.Hash), r.endMerge(now)
 }
 
 // switches refuses a checkout in a working tree that the server cannot switch.
@@ -507,43 +508,59 @@ func (r *Repository) moveHead(head *lockFile, oldBranch plumbing.ReferenceName, 
 }
 
 // move sets the current branch, or HEAD without one, to a commit.
-func (r *Repository) move(branch plumbing.ReferenceName, old, now plumbing.Hash, why string, when time.Time) error {
+func (r *Repository) move(old, now plumbing.Hash, why string, when time.Time) error {
+	branch, _, err := r.headName()
+	if err != nil {
+		return err
+	}
 	if branch == "" {
-		if err := replace(r.dir, "HEAD", []byte(now.String()+"\n")); err != nil {
-			return err
-		}
-	} else if err := r.setReference(branch, old, now, why, when); err != nil {
+		err = replace(r.dir, "HEAD", []byte(now.String()+"\n"))
+	} else {
+		err = r.setReference(branch, old, now, why, when)
+	}
+	if err != nil {
 		return err
 	}
 	return r.reflog(r.dir, "HEAD", old, now, why, when)
 }
 
-// setReference sets a branch to a commit, if it still is where it was.
+// setReference sets a reference to a commit, if it still is where it was. One that is symbolic stays so: the
+// reference that it leads to is set.
 func (r *Repository) setReference(name plumbing.ReferenceName, old, now plumbing.Hash, why string, when time.Time) error {
-	if err := r.shared.MkdirAll(path.Dir(string(name)), 0o777); err != nil {
+	names, _, _ := r.follow(name) // whether it is damaged is looked at under the lock
+	last := names[len(names)-1]
+	if !fs.ValidPath(string(last)) || last.Validate() != nil {
+		return mcp.Errorf("the reference %s leads to %q, which is no name of a reference", name, last)
+	}
+	if err := r.shared.MkdirAll(path.Dir(string(last)), 0o777); err != nil {
 		return err
 	}
-	l, err := lock(r.shared, string(name))
+	l, err := lock(r.shared, string(last))
 	if err != nil {
 		return err
 	}
 	defer l.release()
-	at, err := r.reference(name)
+	names, at, err := r.follow(name)
 	if err != nil && !errors.Is(err, plumbing.ErrReferenceNotFound) {
 		return err
 	}
-	if err == nil && at != old {
+	if at != old || names[len(names)-1] != last {
 		return mcp.Errorf("'%s' was changed by something else in the meantime", name)
 	}
 	if err := l.replace([]byte(now.String() + "\n")); err != nil {
 		return err
 	}
-	return r.reflog(r.shared, string(name), old, now, why, when)
+	for _, name := range names {
+		if err := r.reflog(r.shared, string(name), old, now, why, when); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reflog notes where a reference was, if the repository keeps such a log.
 func (r *Repository) reflog(dir *os.Root, name string, old, now plumbing.Hash, why string, when time.Time) error {
-	if !r.conf.Is("core.logallrefupdates", r.place.Work != "") {
+	if name != stash && !r.conf.Is("core.logallrefupdates", r.place.Work != "") {
 		return nil
 	}
 	file := "logs/" + name

@@ -102,7 +102,10 @@ func (r *Repository) since(tree plumbing.Hash, entries []*index.Entry, now func(
 	for name, f := range old {
 		all[name] = &change{from: r.stored(name, &f)}
 	}
-	for _, e := range entries {
+	for i, e := range entries {
+		if i > 0 && e.Name == entries[i-1].Name { // a conflict has several entries for one file
+			continue
+		}
 		if err := r.step("comparing files"); err != nil {
 			return nil, err
 		}

@@ -50,6 +50,7 @@ type Repository struct {
 	assumed   string // a path of the index that is marked as unchanged, or ""
 	abbrev    int    // how long an abbreviated object name is at least
 	steps     int    // how many things were looked at
+	notes     []string
 }
 
 // Progress is called now and then with how many things were looked at. Its error ends the work.
@@ -66,7 +67,7 @@ func Open(ctx context.Context, p *repo.Place, limits repo.Limits, progress Progr
 
 func (r *Repository) open() (err error) {
 	p, limits := r.place, r.limits
-	if r.conf, err = repo.ReadSettings(filepath.Join(p.Common, "config")); err != nil {
+	if r.conf, err = p.ReadSettings(); err != nil {
 		return err
 	}
 	if err := p.CheckSettings(r.conf); err != nil {
@@ -274,7 +275,7 @@ const maxDepth = 500
 
 // checkEntry refuses names in trees that would lead elsewhere when they are written to a disk.
 func checkEntry(dir string, e object.TreeEntry) error {
-	if !repo.ValidName(e.Name) {
+	if !repo.ValidName(e.Name, repo.OnWindows) {
 		return mcp.Errorf("a commit of the repository has an entry %q, which is refused", path.Join(dir, e.Name))
 	}
 	return nil

@@ -16,17 +16,18 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// head is what HEAD is: a branch, which may have no commit yet, or a commit.
+// head is what HEAD is: a branch, which may have no commit yet, or a commit. If the branch is a symbolic
+// reference, it is the one that it leads to.
 func (r *Repository) head() (branch plumbing.ReferenceName, commit plumbing.Hash, err error) {
 	name, commit, err := r.headName()
 	if err != nil || name == "" {
 		return "", commit, err
 	}
-	commit, err = r.reference(name)
+	names, commit, err := r.follow(name)
 	if errors.Is(err, plumbing.ErrReferenceNotFound) {
-		return name, plumbing.ZeroHash, nil
+		err = nil
 	}
-	return name, commit, err
+	return names[len(names)-1], commit, err
 }
 
 // headName returns the branch that HEAD names, or without one the commit.
@@ -69,21 +70,28 @@ func parseReference(name plumbing.ReferenceName, text []byte) *plumbing.Referenc
 // reference returns the object that a reference stands for, through a few others. If the reference does not
 // exist, its error is plumbing.ErrReferenceNotFound. A damaged reference is another error.
 func (r *Repository) reference(name plumbing.ReferenceName) (plumbing.Hash, error) {
-	first := name
-	for range 5 {
+	_, at, err := r.follow(name)
+	return at, err
+}
+
+// follow is reference that also returns the names on the way. The last one is where the object's name is, or
+// belongs if the reference does not exist.
+func (r *Repository) follow(name plumbing.ReferenceName) (names []plumbing.ReferenceName, at plumbing.Hash, err error) {
+	for len(names) < 5 {
+		names = append(names, name)
 		ref, err := r.loose(name)
 		if errors.Is(err, plumbing.ErrReferenceNotFound) {
 			ref, err = r.packed(name)
 		}
 		if err != nil {
-			return plumbing.ZeroHash, cmp.Or(r.ended(), err)
+			return names, at, cmp.Or(r.ended(), err)
 		}
 		if ref.Type() == plumbing.HashReference {
-			return ref.Hash(), nil
+			return names, ref.Hash(), nil
 		}
 		name = ref.Target()
 	}
-	return plumbing.ZeroHash, mcp.Errorf("the reference %s leads through too many others, or in a circle", first)
+	return names, at, mcp.Errorf("the reference %s leads through too many others, or in a circle", names[0])
 }
 
 // loose reads a reference that is in a separate file.

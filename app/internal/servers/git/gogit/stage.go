@@ -1,13 +1,10 @@
 package gogit
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +12,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
@@ -367,7 +363,7 @@ func (r *Repository) saveIndex(idx *index.Index) error {
 }
 
 // Reset makes the index that of the current commit, or empty before the first one, and ends a merge.
-func (r *Repository) Reset() error {
+func (r *Repository) Reset(now time.Time) error {
 	if err := r.place.NeedTree(); err != nil {
 		return err
 	}
@@ -417,163 +413,5 @@ func (r *Repository) Reset() error {
 	if err := r.saveIndex(idx); err != nil {
 		return err
 	}
-	return r.endMerge()
-}
-
-// endMerge removes git's own files about a merge, a cherry-pick or a revert in progress.
-func (r *Repository) endMerge() error {
-	for _, name := range []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "SQUASH_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD"} {
-		if err := r.dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}
-
-// Commit makes a commit of what is staged.
-func (r *Repository) Commit(message string, now time.Time) (hash plumbing.Hash, err error) {
-	if err := r.place.NeedTree(); err != nil {
-		return hash, err
-	}
-	release, err := r.lockIndex()
-	if err != nil {
-		return hash, err
-	}
-	defer release()
-	idx, err := r.readIndex()
-	if err != nil {
-		return hash, err
-	}
-	for _, e := range idx.Entries {
-		if e.Stage != notConflicted {
-			return hash, mcp.Errorf("there are unmerged paths, such as '%s': resolve the conflicts and stage the files first", e.Name)
-		}
-	}
-	was, err := r.headTree()
-	if err != nil {
-		return hash, err
-	}
-	tree, err := r.writeTree(idx.Entries)
-	if err != nil {
-		return hash, err
-	}
-	c := &object.Commit{TreeHash: tree, Message: message}
-	c.Author, c.Committer = r.signature("author", now), r.signature("committer", now)
-	branch, head, err := r.head()
-	if err != nil {
-		return hash, err
-	}
-	if !head.IsZero() {
-		c.ParentHashes = append(c.ParentHashes, head)
-	}
-	merged, err := readInRoot(r.dir, "MERGE_HEAD")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return hash, err
-	}
-	for line := range strings.Lines(string(merged)) {
-		c.ParentHashes = append(c.ParentHashes, plumbing.NewHash(strings.TrimSpace(line)))
-	}
-	if len(merged) == 0 && (tree == was || was.IsZero() && tree == emptyTree) {
-		return hash, mcp.Errorf("nothing to commit: no change is staged; stage the files to commit with git_add first")
-	}
-	if hash, err = r.objects.encode(c); err != nil {
-		return hash, err
-	}
-	what := "commit"
-	switch {
-	case head.IsZero():
-		what = "commit (initial)"
-	case len(merged) > 0:
-		what = "commit (merge)"
-	}
-	if err := r.move(branch, head, hash, what+": "+repo.Subject(message), now); err != nil {
-		return hash, err
-	}
-	return hash, r.endMerge()
-}
-
-// emptyTree is the name of the tree without entries.
-var emptyTree = plumbing.ComputeHash(plumbing.TreeObject, nil)
-
-// Omitted returns a line for each thing that git commit would have done and Commit does not: run a hook, or
-// sign the commit.
-func (r *Repository) Omitted() (lines []string) {
-	if hooks := r.skippedHooks(); hooks != "" {
-		lines = append(lines, hooks)
-	}
-	if r.conf.Is("commit.gpgsign", r.own.Is("commit.gpgsign", false)) {
-		lines = append(lines, "The commit is not signed, although commit.gpgSign is set: signing would start a program.")
-	}
-	return lines
-}
-
-// skippedHooks is a sentence that names the hooks of git commit that the repository has, none of which
-// is run; "" if it has none.
-func (r *Repository) skippedHooks() string {
-	if dir := cmp.Or(r.conf.Get("core.hookspath"), r.own.Get("core.hookspath")); dir != "" {
-		return fmt.Sprintf("The hooks in %q (core.hooksPath) were not run.", dir)
-	}
-	var found []string
-	for _, name := range []string{"pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"} {
-		info, err := r.shared.Lstat("hooks/" + name)
-		program := err == nil && (info.Mode()&fs.ModeSymlink != 0 || info.Mode()&0o111 != 0 || runtime.GOOS == "windows")
-		if program || err != nil && !errors.Is(err, fs.ErrNotExist) { // the folder may be a link to elsewhere
-			found = append(found, name)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return ""
-	case 1:
-		return "The hook " + found[0] + " was not run."
-	}
-	return "The hooks " + strings.Join(found, ", ") + " were not run."
-}
-
-func (r *Repository) signature(kind string, now time.Time) object.Signature {
-	name, email := repo.Identity(kind, r.conf, r.own)
-	return object.Signature{Name: name, Email: email, When: now}
-}
-
-// writeTree writes the trees of the index, and returns the topmost.
-func (r *Repository) writeTree(entries []*index.Entry) (plumbing.Hash, error) {
-	staged := slices.DeleteFunc(slices.Clone(entries), func(e *index.Entry) bool { return e.IntentToAdd })
-	slices.SortFunc(staged, func(a, b *index.Entry) int { return strings.Compare(a.Name, b.Name) }) // git does, others may not
-	return r.writeFolder(staged, "")
-}
-
-// writeFolder writes the tree of entries whose paths begin with dir, and the trees in it.
-func (r *Repository) writeFolder(entries []*index.Entry, dir string) (plumbing.Hash, error) {
-	tree := &object.Tree{}
-	for len(entries) > 0 {
-		if err := r.step("writing folders"); err != nil {
-			return plumbing.ZeroHash, err
-		}
-		e, n := entries[0], 1
-		name, _, isDir := strings.Cut(e.Name[len(dir):], "/")
-		in := object.TreeEntry{Name: name, Mode: e.Mode, Hash: e.Hash}
-		if isDir {
-			below := dir + name + "/"
-			for n < len(entries) && strings.HasPrefix(entries[n].Name, below) {
-				n++
-			}
-			h, err := r.writeFolder(entries[:n], below)
-			if err != nil {
-				return h, err
-			}
-			in.Mode, in.Hash = filemode.Dir, h
-		}
-		tree.Entries = append(tree.Entries, in)
-		entries = entries[n:]
-	}
-	slices.SortFunc(tree.Entries, func(a, b object.TreeEntry) int { return strings.Compare(sortName(a), sortName(b)) })
-	return r.objects.encode(tree)
-}
-
-// sortName is what a tree is sorted by: folders as if their names ended with a slash.
-func sortName(e object.TreeEntry) string {
-	if e.Mode == filemode.Dir {
-		return e.Name + "/"
-	}
-	return e.Name
+	return r.endMerge(now)
 }

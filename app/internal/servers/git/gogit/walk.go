@@ -161,6 +161,10 @@ func (r *Repository) Branches(kind, contains, notContains string) (string, error
 	if err != nil {
 		return "", err
 	}
+	if head != "" {
+		names, _, _ := r.follow(head) // one that is damaged is listed as such
+		head = names[len(names)-1]
+	}
 	var b strings.Builder
 	if head == "" && kind != "remote" {
 		if ok, err := keep(at); err != nil {

@@ -41,7 +41,7 @@ func CheckRevision(what, rev string) error {
 		return mcp.Errorf("invalid %s %q: the reflog is not looked up; give a branch, tag or commit", what, rev)
 	case strings.Contains(rev, ":"):
 		return mcp.Errorf("invalid %s %q: give a branch, tag or commit, without ':'", what, rev)
-	case strings.Contains(strings.NewReplacer("^{commit}", "", "^{}", "").Replace(rev), "{"):
+	case strings.Contains(strings.NewReplacer("^{commit}", "", "^{}", "").Replace(rev), "^{"):
 		return mcp.Errorf("invalid %s %q: of what can stand after '^' in braces, only 'commit' and nothing are understood", what, rev)
 	case strings.ContainsAny(rev, "?*[\\ "):
 		return mcp.Errorf("invalid %s %q: it has a character that no revision has", what, rev)

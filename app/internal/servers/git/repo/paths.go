@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -40,7 +42,7 @@ func (p *Place) CleanPaths(ctx context.Context, files []string) ([]string, error
 			return nil, p.outside(name)
 		}
 		rel = filepath.ToSlash(rel)
-		if slices.ContainsFunc(strings.Split(rel, "/"), IsDotGit) {
+		if IsDotGit(rel) {
 			return nil, mcp.Errorf("Invalid path: %q is of git's own files", name)
 		}
 		out = append(out, rel)
@@ -75,24 +77,36 @@ func QuotePath(path string) string {
 
 // ValidPath reports whether a path is one that the index and trees may have.
 func ValidPath(name string) bool {
-	return filepath.IsLocal(filepath.FromSlash(name)) && !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return !ValidName(part) })
+	return !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return !ValidName(part, OnWindows) })
 }
 
+// OnWindows is whether files are written to the file systems of Windows.
+const OnWindows = runtime.GOOS == "windows"
+
 // ValidName reports whether a name is one that a tree may have: it leads nowhere else when it is written.
-func ValidName(name string) bool {
+func ValidName(name string, windows bool) bool {
+	if windows && (strings.ContainsAny(name, `\<>:"|?*`) || strings.ContainsFunc(name, unicode.IsControl) ||
+		strings.TrimRight(name, " .") != name || !filepath.IsLocal(name)) {
+		return false // such as a path, a stream of a file, or a device
+	}
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00") && !IsDotGit(name)
 }
 
-// IsDotGit reports whether some file system takes name for .git.
+// IsDotGit reports whether some file system takes name, or a part of it, for .git.
 func IsDotGit(name string) bool {
-	plain := plainName(name)
-	return plain == ".git" || plain == "git~1"
+	return slices.ContainsFunc(parts(name), func(part string) bool {
+		plain := plainName(part)
+		return plain == ".git" || plain == "git~1"
+	})
 }
+
+// parts are what lies between the slashes of a path, and the backslashes, which Windows takes for slashes.
+func parts(path string) []string { return strings.Split(strings.ReplaceAll(path, `\`, "/"), "/") }
 
 // CheckLink refuses the path of a symbolic link where git does: in the place of .gitmodules, by any
 // name that some file system takes for it, the settings of submodules would come from elsewhere.
 func CheckLink(name string) error {
-	if slices.ContainsFunc(strings.Split(name, "/"), isDotGitmodules) {
+	if slices.ContainsFunc(parts(name), isDotGitmodules) {
 		return mcp.Errorf("%q is a symbolic link, and git takes no link for .gitmodules; replace it with a file", name)
 	}
 	return nil

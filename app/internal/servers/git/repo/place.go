@@ -79,7 +79,7 @@ func Locate(path string, dirs, repositories []string) (*Place, error) {
 		return nil, mcp.Errorf("%q is in the repository %q, which belongs to another user; start the server with --repository %q to allow it",
 			path, root, root)
 	}
-	if rel, err := filepath.Rel(root, real); err != nil || slices.ContainsFunc(strings.Split(filepath.ToSlash(rel), "/"), IsDotGit) {
+	if rel, err := filepath.Rel(root, real); err != nil || IsDotGit(filepath.ToSlash(rel)) {
 		return nil, mcp.Errorf("%q is of git's own files; give the folder that has .git", path)
 	}
 	if err := p.find(root); err != nil {

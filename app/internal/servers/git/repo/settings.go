@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,28 +65,62 @@ func (s Settings) Is(name string, missing bool) bool {
 	if !ok {
 		return missing
 	}
-	switch strings.ToLower(v[len(v)-1]) {
-	case "", "true", "yes", "on", "1":
-		return true
-	}
-	return false
+	return isTrue(v[len(v)-1])
 }
 
-// OwnSettings are those of the person that runs the server. A repository does not decide what
-// they are.
+func isTrue(v string) bool {
+	return slices.Contains([]string{"", "true", "yes", "on", "1"}, strings.ToLower(v))
+}
+
+// ReadSettings reads the settings of the repository, and of the working tree if it has some.
+func (p *Place) ReadSettings() (Settings, error) {
+	all, err := ReadSettings(filepath.Join(p.Common, "config"))
+	if err != nil || !all.Is("extensions.worktreeconfig", false) {
+		return all, err
+	}
+	own, err := ReadSettings(filepath.Join(p.GitDir, "config.worktree"))
+	all.add(own)
+	return all, err
+}
+
+// add adds settings that take precedence.
+func (s Settings) add(more Settings) {
+	for name, values := range more {
+		s[name] = append(s[name], values...)
+	}
+}
+
+// Includes lists the files that settings include, in quotes. They are not read.
+func (s Settings) Includes() []string {
+	var files []string
+	for name, values := range s {
+		if name == "include.path" || strings.HasPrefix(name, "includeif.") && strings.HasSuffix(name, ".path") {
+			for _, file := range values {
+				files = append(files, strconv.Quote(file))
+			}
+		}
+	}
+	slices.Sort(files)
+	return files
+}
+
+// OwnSettings are those of the system and of the person that runs the server. A repository does not decide
+// what they are.
 func OwnSettings() Settings {
+	var files []string
+	if off := os.Getenv("GIT_CONFIG_NOSYSTEM"); off == "" || !isTrue(off) {
+		files = append(files, cmp.Or(os.Getenv("GIT_CONFIG_SYSTEM"), "/etc/gitconfig"))
+	}
 	home, err := os.UserHomeDir()
-	if err != nil {
-		return nil
+	if file := os.Getenv("GIT_CONFIG_GLOBAL"); file != "" {
+		files = append(files, file)
+	} else if err == nil {
+		files = append(files, filepath.Join(configHome(home), "git", "config"), filepath.Join(home, ".gitconfig"))
 	}
 	all := make(Settings)
-	for _, path := range []string{filepath.Join(configHome(home), "git", "config"), filepath.Join(home, ".gitconfig")} {
-		s, err := ReadSettings(path)
-		if err != nil {
-			continue // what git itself would not take is not for the caller to repair
-		}
-		for name, values := range s {
-			all[name] = append(all[name], values...)
+	for _, path := range files {
+		if s, err := ReadSettings(path); err == nil { // what git itself would not take is not for the caller to repair
+			all.add(s)
 		}
 	}
 	return all
