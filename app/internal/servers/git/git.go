@@ -129,15 +129,3 @@ func (g *gitServer) with(ctx context.Context, path string, f func(*gogit.Reposit
 	defer func() { err = errors.Join(err, r.Close()) }()
 	return f(r)
 }
-
-// change is with for what changes a repository.
-func (g *gitServer) change(ctx context.Context, path string, f func(*gogit.Repository) error) error {
-	return g.with(ctx, path, func(r *gogit.Repository) error {
-		g.writes.Lock()
-		defer g.writes.Unlock()
-		if err := context.Cause(ctx); err != nil { // it waited for too long
-			return err
-		}
-		return f(r)
-	})
-}

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,52 +125,59 @@ func (g *gitServer) writingTools() []server.Feature {
 	}
 }
 
-// result is what was written, after a heading. If it was cut it says so.
-func (g *gitServer) result(heading string, c *repo.Output) string {
-	text := valid(c.Text.String())
-	if !c.Full {
-		return heading + text
+// run opens the repository of a call and has f write the result. The result begins with a heading and ends
+// without its last line feed. If it was cut it says so.
+func (g *gitServer) run(ctx context.Context, path, heading string, f func(*gogit.Repository, io.Writer) error) (string, error) {
+	out := &repo.Output{Limit: g.Limits.Output}
+	err := g.with(ctx, path, func(r *gogit.Repository) error {
+		if err := f(r, out); !out.Full || !errors.Is(err, repo.ErrFull) {
+			return err
+		}
+		return nil
+	})
+	text := valid(out.Text.String())
+	if !out.Full {
+		return heading + strings.TrimSuffix(text, "\n"), err
 	}
 	if at := strings.LastIndexByte(text, '\n'); at > 0 {
 		text = text[:at+1]
 	}
-	return heading + text + fmt.Sprintf("[cut here: the result is longer than %d bytes]", g.Limits.Output)
+	return heading + text + fmt.Sprintf("[cut here: the result is longer than %d bytes]", g.Limits.Output), err
 }
 
-// cut passes over the error of an output that is full: its result says so.
-func cut(c *repo.Output, err error) error {
-	if c.Full && errors.Is(err, repo.ErrFull) {
+// change is run for what changes a repository. What git would have done and the call has not follows the
+// result.
+func (g *gitServer) change(ctx context.Context, path string, f func(*gogit.Repository, io.Writer) error) (string, error) {
+	return g.run(ctx, path, "", func(r *gogit.Repository, out io.Writer) error {
+		g.writes.Lock()
+		defer g.writes.Unlock()
+		if err := context.Cause(ctx); err != nil { // it waited for too long
+			return err
+		}
+		if err := f(r, out); err != nil {
+			return err
+		}
+		for _, note := range r.Notes() {
+			if _, err := fmt.Fprintln(out, note); err != nil {
+				return err
+			}
+		}
 		return nil
-	}
-	return err
-}
-
-func (g *gitServer) output() *repo.Output { return &repo.Output{Limit: g.Limits.Output} }
-
-func (g *gitServer) short(heading, text string) string {
-	c := g.output()
-	if _, err := io.WriteString(c, text); err != nil && !c.Full {
-		return heading
-	}
-	return g.result(heading, c)
-}
-
-func (g *gitServer) status(ctx context.Context, in repoIn) (text string, err error) {
-	err = g.with(ctx, in.Repo, func(r *gogit.Repository) error {
-		text, err = r.Status()
-		return err
 	})
-	return g.short("Repository status:\n", text), err
+}
+
+func (g *gitServer) status(ctx context.Context, in repoIn) (string, error) {
+	return g.run(ctx, in.Repo, "Repository status:\n", (*gogit.Repository).Status)
 }
 
 func (g *gitServer) diffUnstaged(ctx context.Context, in diffIn) (string, error) {
-	return g.diffOf(ctx, in.Repo, "Unstaged changes:\n", func(r *gogit.Repository, out io.Writer) error {
+	return g.run(ctx, in.Repo, "Unstaged changes:\n", func(r *gogit.Repository, out io.Writer) error {
 		return r.DiffUnstaged(in.Context, out)
 	})
 }
 
 func (g *gitServer) diffStaged(ctx context.Context, in diffIn) (string, error) {
-	return g.diffOf(ctx, in.Repo, "Staged changes:\n", func(r *gogit.Repository, out io.Writer) error {
+	return g.run(ctx, in.Repo, "Staged changes:\n", func(r *gogit.Repository, out io.Writer) error {
 		return r.DiffStaged(in.Context, out)
 	})
 }
@@ -179,18 +187,9 @@ func (g *gitServer) diff(ctx context.Context, in targetIn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return g.diffOf(ctx, in.Repo, "Diff with "+in.Target+":\n", func(r *gogit.Repository, out io.Writer) error {
+	return g.run(ctx, in.Repo, "Diff with "+in.Target+":\n", func(r *gogit.Repository, out io.Writer) error {
 		return r.DiffTarget(target, in.Context, out)
 	})
-}
-
-func (g *gitServer) diffOf(ctx context.Context, repo, heading string, write func(*gogit.Repository, io.Writer) error) (string, error) {
-	out := g.output()
-	err := g.with(ctx, repo, func(r *gogit.Repository) error { return cut(out, write(r, out)) })
-	if !out.Full { // like the texts of git elsewhere, it ends without its last line feed
-		return heading + strings.TrimSuffix(valid(out.Text.String()), "\n"), err
-	}
-	return g.result(heading, out), err
 }
 
 func (g *gitServer) log(ctx context.Context, in logIn) (string, error) {
@@ -203,32 +202,25 @@ func (g *gitServer) log(ctx context.Context, in logIn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out := g.output()
-	err = g.with(ctx, in.Repo, func(r *gogit.Repository) error {
+	return g.run(ctx, in.Repo, "Commit history:\n", func(r *gogit.Repository, out io.Writer) error {
 		list, err := r.Log(max(in.MaxCount, -1), since, until)
 		if err != nil {
 			return err
 		}
-		for i, c := range list {
-			text := commitText(c)
-			if i > 0 {
-				text = "\n" + text
-			}
-			if _, err := io.WriteString(out, text); err != nil {
-				return cut(out, err)
+		for _, c := range list {
+			if _, err := fmt.Fprintln(out, commitText(c)); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
-	return g.result("Commit history:\n", out), err
 }
 
 func (g *gitServer) show(ctx context.Context, in showIn) (string, error) {
 	if err := repo.CheckRevision("revision", in.Revision); err != nil {
 		return "", err
 	}
-	out := g.output()
-	err := g.with(ctx, in.Repo, func(r *gogit.Repository) error {
+	return g.run(ctx, in.Repo, "", func(r *gogit.Repository, out io.Writer) error {
 		c, err := r.Find(in.Revision)
 		if err != nil {
 			return err
@@ -236,108 +228,103 @@ func (g *gitServer) show(ctx context.Context, in showIn) (string, error) {
 		if _, err = io.WriteString(out, commitText(c)); err == nil {
 			err = r.Show(c, out)
 		}
-		return cut(out, err)
-	})
-	return g.result("", out), err
-}
-
-func (g *gitServer) branch(ctx context.Context, in branchIn) (text string, err error) {
-	for name, rev := range map[string]optional{"contains": in.Contains, "not_contains": in.NotContains} {
-		if rev != "" {
-			if err := repo.CheckRevision(name, string(rev)); err != nil {
-				return "", err
-			}
+		if err == nil {
+			_, err = fmt.Fprintln(out)
 		}
-	}
-	err = g.with(ctx, in.Repo, func(r *gogit.Repository) error {
-		text, err = r.Branches(in.Type, string(in.Contains), string(in.NotContains))
 		return err
 	})
-	return g.short("", text), err
 }
 
-func (g *gitServer) add(ctx context.Context, in addIn) (text string, err error) {
-	err = g.change(ctx, in.Repo, func(r *gogit.Repository) error {
+func (g *gitServer) branch(ctx context.Context, in branchIn) (string, error) {
+	if err := cmp.Or(checkOptional("contains", in.Contains), checkOptional("not_contains", in.NotContains)); err != nil {
+		return "", err
+	}
+	return g.run(ctx, in.Repo, "", func(r *gogit.Repository, out io.Writer) error {
+		return r.Branches(in.Type, string(in.Contains), string(in.NotContains), out)
+	})
+}
+
+// checkOptional is CheckRevision of an argument that may be missing.
+func checkOptional(what string, rev optional) error {
+	if rev == "" {
+		return nil
+	}
+	return repo.CheckRevision(what, string(rev))
+}
+
+func (g *gitServer) add(ctx context.Context, in addIn) (string, error) {
+	return g.change(ctx, in.Repo, func(r *gogit.Repository, out io.Writer) error {
 		added, err := r.Add(in.Files)
 		if err == nil {
-			text = addedText(added)
+			_, err = fmt.Fprintln(out, addedText(added))
 		}
 		return err
 	})
-	return g.short("", text), err
 }
 
-func (g *gitServer) commit(ctx context.Context, in commitIn) (text string, err error) {
+func (g *gitServer) commit(ctx context.Context, in commitIn) (string, error) {
 	switch {
 	case strings.ContainsRune(in.Message, 0):
 		return "", mcp.Errorf("the message has a NUL, which a commit message cannot have")
 	case strings.TrimSpace(in.Message) == "":
 		return "", mcp.Errorf("the message is empty; say in it what the commit changes")
 	}
-	err = g.change(ctx, in.Repo, func(r *gogit.Repository) error {
+	return g.change(ctx, in.Repo, func(r *gogit.Repository, out io.Writer) error {
 		hash, err := r.Commit(in.Message, g.Now())
-		text = withNotes("Changes committed successfully with hash "+hash.String(), r)
+		if err == nil {
+			_, err = fmt.Fprintln(out, "Changes committed successfully with hash", hash)
+		}
 		return err
 	})
-	return text, err
-}
-
-// withNotes is a text with a line for each thing that git would have done and the call has not.
-func withNotes(text string, r *gogit.Repository) string {
-	return strings.Join(append([]string{text}, r.Notes()...), "\n")
 }
 
 func (g *gitServer) reset(ctx context.Context, in repoIn) (string, error) {
 	if g.Confirm && server.CanElicit(ctx) {
-		staged := g.output()
-		err := g.with(ctx, in.Repo, func(r *gogit.Repository) error { return cut(staged, r.DiffStaged(0, staged)) })
+		staged, err := g.run(ctx, in.Repo, "", func(r *gogit.Repository, out io.Writer) error { return r.DiffStaged(0, out) })
 		if err != nil {
 			return "", err
 		}
-		if staged.Text.Len() > 0 {
+		if staged != "" {
 			if err := servers.Confirm(ctx, fmt.Sprintf("Throw away what is staged in %s? Files stay as they are.", in.Repo)); err != nil {
 				return "", err
 			}
 		}
 	}
-	var text string
-	err := g.change(ctx, in.Repo, func(r *gogit.Repository) error {
+	return g.change(ctx, in.Repo, func(r *gogit.Repository, out io.Writer) error {
 		err := r.Reset(g.Now())
-		text = withNotes("All staged changes reset", r)
+		if err == nil {
+			_, err = fmt.Fprintln(out, "All staged changes reset")
+		}
 		return err
 	})
-	return text, err
 }
 
 func (g *gitServer) createBranch(ctx context.Context, in createIn) (string, error) {
-	if err := repo.CheckBranchName(in.Name); err != nil {
+	if err := cmp.Or(repo.CheckBranchName(in.Name), checkOptional("base branch", in.Base)); err != nil {
 		return "", err
 	}
-	if in.Base != "" {
-		if err := repo.CheckRevision("base branch", string(in.Base)); err != nil {
-			return "", err
+	return g.change(ctx, in.Repo, func(r *gogit.Repository, out io.Writer) error {
+		from, err := r.CreateBranch(in.Name, string(in.Base), g.Now())
+		if err == nil {
+			_, err = fmt.Fprintf(out, "Created branch '%s' from '%s'\n", in.Name, from)
 		}
-	}
-	var from string
-	err := g.change(ctx, in.Repo, func(r *gogit.Repository) (err error) {
-		from, err = r.CreateBranch(in.Name, string(in.Base), g.Now())
 		return err
 	})
-	return fmt.Sprintf("Created branch '%s' from '%s'", in.Name, from), err
 }
 
 func (g *gitServer) checkout(ctx context.Context, in checkoutIn) (string, error) {
 	if err := repo.CheckRevision("branch name", in.Name); err != nil {
 		return "", err
 	}
-	var text string
-	err := g.change(ctx, in.Repo, func(r *gogit.Repository) error {
+	return g.change(ctx, in.Repo, func(r *gogit.Repository, out io.Writer) error {
 		branch, at, err := r.Checkout(in.Name, g.Now())
-		if text = fmt.Sprintf("Switched to branch '%s'", branch); branch == "" {
-			text = "HEAD is now detached at " + at + ": commits made now belong to no branch until git_create_branch makes one"
+		switch {
+		case err != nil:
+		case branch == "":
+			_, err = fmt.Fprintf(out, "HEAD is now detached at %s: commits made now belong to no branch until git_create_branch makes one\n", at)
+		default:
+			_, err = fmt.Fprintf(out, "Switched to branch '%s'\n", branch)
 		}
-		text = withNotes(text, r)
 		return err
 	})
-	return text, err
 }

@@ -116,10 +116,7 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 		writes bool
 		work   func(r *gogit.Repository) error
 	}{
-		{"status", 3 * files, false, func(r *gogit.Repository) error {
-			_, err := r.Status()
-			return err
-		}},
+		{"status", 3 * files, false, func(r *gogit.Repository) error { return r.Status(io.Discard) }},
 		{"unstaged", 2 * files, false, func(r *gogit.Repository) error { return r.DiffUnstaged(3, io.Discard) }},
 		{"staged", 2 * files, false, func(r *gogit.Repository) error { return r.DiffStaged(3, io.Discard) }},
 		{"with a commit", 4 * files, false, func(r *gogit.Repository) error {
@@ -139,10 +136,7 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 			_, err := r.Log(-1, time.Time{}, time.Time{})
 			return err
 		}},
-		{"branches", 4, false, func(r *gogit.Repository) error {
-			_, err := r.Branches("all", "HEAD", "HEAD~1")
-			return err
-		}},
+		{"branches", 4, false, func(r *gogit.Repository) error { return r.Branches("all", "HEAD", "HEAD~1", io.Discard) }},
 		{"names", 2, false, func(r *gogit.Repository) error {
 			_, err := r.Refs()
 			return err

@@ -61,18 +61,11 @@ func (r *Repository) CreateBranch(name, base string, now time.Time) (from string
 // they would be lost nothing is done. It returns the branch, or "" if HEAD is detached, and the short
 // name of the commit.
 func (r *Repository) Checkout(rev string, now time.Time) (name, at string, err error) {
-	if err := r.place.NeedTree(); err != nil {
-		return "", "", err
-	}
-	release, err := r.lockIndex()
+	w, release, err := r.lockTree()
 	if err != nil {
 		return "", "", err
 	}
 	defer release()
-	w, err := r.openTree()
-	if err != nil {
-		return "", "", err
-	}
 	if err := w.switches(); err != nil {
 		return "", "", err
 	}
@@ -90,10 +83,8 @@ func (r *Repository) Checkout(rev string, now time.Time) (name, at string, err e
 	} else if err := r.notElsewhere(branch); err != nil {
 		return "", "", err
 	}
-	s := &switcher{workTree: w, entries: make(map[string]*index.Entry, len(w.idx.Entries))}
-	for _, e := range w.idx.Entries {
-		s.entries[e.Name] = e
-	}
+	s := &switcher{workTree: w}
+	s.entries, _ = w.byName()
 	oldTree, err := r.headTree()
 	if err != nil {
 		return "", "", err
@@ -187,17 +178,14 @@ type switcher struct {
 
 	entries map[string]*index.Entry
 	remove  []string
-	write   []*change // what to write: the side "to"
-	lost    []string  // files with changes that would be lost
-	covered []string  // files that are not tracked and would be overwritten
+	write   []*side
+	lost    []string // files with changes that would be lost
+	covered []string // files that are not tracked and would be overwritten
 }
 
 // plan finds what has to be done, and refuses if something would be lost.
 func (s *switcher) plan(from, to plumbing.Hash) error {
-	err := s.compareTrees(from, to, "", func(name string, old, now *file) error {
-		return s.decide(name, old, now)
-	})
-	if err != nil {
+	if err := s.compareTrees(from, to, "", s.decide); err != nil {
 		return err
 	}
 	s.keepStaged()
@@ -210,20 +198,18 @@ func (s *switcher) plan(from, to plumbing.Hash) error {
 		return mcp.Errorf("The following untracked working tree files would be overwritten by checkout:%s\n"+
 			"Please move or remove them before you switch branches.\nAborting", list(s.covered))
 	}
-	for _, c := range s.write {
+	for _, to := range s.write {
 		if err := s.step("checking files"); err != nil {
 			return err
 		}
-		if err := s.rules.unsupported(c.to.path); err != nil {
+		if err := s.rules.unsupported(to.path); err != nil {
 			return err
 		}
-		if c.to.mode == filemode.Symlink {
-			if err := repo.CheckLink(c.to.path); err != nil {
-				return err
-			}
+		if err := repo.CheckLink(to.path, to.mode); err != nil {
+			return err
 		}
-		if _, err := c.to.read(); err != nil { // a file that is too large or damaged must not end a checkout halfway
-			return mcp.Errorf("%q cannot be checked out: %w", c.to.path, err)
+		if _, err := to.read(); err != nil { // a file that is too large or damaged must not end a checkout halfway
+			return mcp.Errorf("%q cannot be checked out: %w", to.path, err)
 		}
 	}
 	return nil
@@ -232,25 +218,16 @@ func (s *switcher) plan(from, to plumbing.Hash) error {
 // keepStaged finds files of the index that no commit has, in the place of a folder or beneath a file that
 // would be written.
 func (s *switcher) keepStaged() {
-	going, coming, folders := make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	going, coming := make(map[string]bool), make(map[string]bool)
 	for _, name := range s.remove {
 		going[name] = true
 	}
-	for _, c := range s.write {
-		coming[c.to.path] = true
-		for dir := path.Dir(c.to.path); dir != "." && !folders[dir]; dir = path.Dir(dir) {
-			folders[dir] = true
-		}
+	for _, to := range s.write {
+		coming[to.path] = true
 	}
+	excluded := excludedBy(coming)
 	for _, name := range sortedKeys(s.entries) {
-		if going[name] || coming[name] {
-			continue
-		}
-		lost := folders[name]
-		for dir := path.Dir(name); dir != "." && !lost; dir = path.Dir(dir) {
-			lost = coming[dir]
-		}
-		if lost {
+		if !going[name] && !coming[name] && excluded(name) {
 			s.lost = append(s.lost, name)
 		}
 	}
@@ -259,17 +236,13 @@ func (s *switcher) keepStaged() {
 // decide says what happens to one file that differs between the trees.
 func (s *switcher) decide(name string, old, now *file) error {
 	e := s.entries[name]
+	is := func(f *file) bool { return f != nil && *f == file{e.Mode, e.Hash} }
 	switch {
-	case e == nil && now == nil:
-		return nil // it is gone already
-	case e == nil && old != nil, e != nil && now == nil && (old == nil || *old != file{e.Mode, e.Hash}):
-		s.lost = append(s.lost, name)
-		return nil
-	case e == nil:
-		return s.arrive(name, now)
-	case now != nil && *now == file{e.Mode, e.Hash}:
+	case e == nil && now == nil, e != nil && is(now):
 		return nil // what is staged is what is wanted
-	case old == nil || *old != file{e.Mode, e.Hash}:
+	case e == nil && old == nil:
+		return s.arrive(name, now)
+	case e == nil || !is(old):
 		s.lost = append(s.lost, name)
 		return nil
 	}
@@ -277,143 +250,114 @@ func (s *switcher) decide(name string, old, now *file) error {
 	if err != nil {
 		return err
 	}
-	if here == nil && s.replaced(name) || here != nil && here.file != *old {
+	if at, _, _ := s.occupant(name); here == nil && at != "" || here != nil && here.file != *old {
 		s.lost = append(s.lost, name)
-		return nil
-	}
-	if now == nil {
+	} else if now == nil {
 		s.remove = append(s.remove, name)
-		return nil
+	} else {
+		s.write = append(s.write, s.stored(name, now))
 	}
-	s.write = append(s.write, &change{to: s.stored(name, now)})
 	return nil
 }
 
 // arrive takes in a file that is new. Something that is not tracked must not be in its way.
 func (s *switcher) arrive(name string, now *file) error {
-	info, err := s.tree.Lstat(name)
-	if err == nil && !s.parents.real(s.tree, name) {
-		err = fs.ErrNotExist // it is beyond a link
-	}
+	at, info, err := s.occupant(name)
+	covered := false
 	switch {
 	case err != nil:
-		// a file or a link may be in the place of a folder above it: it goes if it is tracked
-		if dir := s.fileAbove(name); dir != "" && s.entries[dir] == nil && !s.ignored(dir, false) {
-			s.covered = append(s.covered, dir)
-			return nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) && s.fileAbove(name) == "" {
-			return err
-		}
-	case err == nil && info.IsDir():
-		if now.mode != filemode.Submodule && s.strangers(name) {
-			s.covered = append(s.covered, name)
-			return nil
-		}
-	case err == nil:
+		return err
+	case at == "":
+	case at != name: // it goes if it is tracked
+		covered = s.entries[at] == nil && !s.ignored(at, false)
+	case info.IsDir():
+		covered = now.mode != filemode.Submodule && s.strangers(name)
+	default:
 		text, err := s.clean(name, now.hash)
 		if err != nil {
 			return err
 		}
-		if s.hash(text) != now.hash && !s.ignored(name, false) {
-			s.covered = append(s.covered, name)
-			return nil
-		}
+		covered = s.hash(text) != now.hash && !s.ignored(name, false)
 	}
-	s.write = append(s.write, &change{to: s.stored(name, now)})
+	if covered {
+		s.covered = append(s.covered, at)
+	} else {
+		s.write = append(s.write, s.stored(name, now))
+	}
 	return nil
 }
 
-// replaced reports whether a folder took the place of a file, or a file or link that of a folder above it.
-func (s *switcher) replaced(name string) bool {
-	_, err := s.tree.Lstat(name)
-	return err == nil || s.fileAbove(name) != ""
-}
-
-// fileAbove is the path above name that is no folder, or "".
-func (s *switcher) fileAbove(name string) string {
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+// occupant is what takes the place of a file: a file or link above it, or what is at its path; "" if nothing
+// is.
+func (s *switcher) occupant(name string) (at string, info fs.FileInfo, err error) {
+	for dir := range above(name) {
 		if info, err := s.tree.Lstat(dir); err == nil && !info.IsDir() {
-			return dir
+			return dir, info, nil
 		}
 	}
-	return ""
+	info, err = s.tree.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil, nil
+	}
+	return name, info, err
 }
 
 // strangers reports whether a folder has files that are not tracked.
 func (s *switcher) strangers(dir string) bool {
-	found := false
 	err := fs.WalkDir(s.tree.FS(), dir, func(name string, e fs.DirEntry, err error) error {
-		if err = cmp.Or(err, s.ended()); err != nil {
-			return err
+		if err = cmp.Or(err, s.ended()); err == nil && !e.IsDir() && s.entries[name] == nil {
+			err = fs.ErrExist
 		}
-		if !e.IsDir() && s.entries[name] == nil {
-			found = true
-			return fs.SkipAll
-		}
-		return nil
+		return err
 	})
-	return found || err != nil
+	return err != nil
 }
 
-// carryOut removes and writes the files, and then the index.
+// carryOut removes and writes the files, and then the index: of what was done, if there is an error.
 func (s *switcher) carryOut() error {
 	if len(s.remove)+len(s.write) == 0 {
 		return nil
 	}
+	err := s.changeFiles()
+	s.idx.Entries = sortedValues(s.entries)
+	return errors.Join(err, s.saveIndex(s.idx))
+}
+
+func (s *switcher) changeFiles() (err error) {
 	for _, name := range s.remove {
-		err := s.step("removing files")
-		if err == nil {
-			err = s.take(name)
+		if err := s.step("removing files"); err != nil {
+			return err
 		}
-		if err != nil {
-			return errors.Join(err, s.keepIndex())
+		if err := s.take(name); err != nil {
+			return err
 		}
 		delete(s.entries, name)
 	}
 	// Attributes say how other files are written, and so they are written before.
-	attributes := func(c *change) bool { return path.Base(c.to.path) == ".gitattributes" }
+	attributes := func(to *side) bool { return path.Base(to.path) == ".gitattributes" }
 	others := slices.DeleteFunc(slices.Clone(s.write), attributes)
-	s.write = append(slices.DeleteFunc(s.write, func(c *change) bool { return !attributes(c) }), others...)
-	stale := true
-	for _, c := range s.write {
-		if stale && !attributes(c) {
-			stale = false
-			if err := s.reread(); err != nil {
-				return errors.Join(err, s.keepIndex())
-			}
-		}
+	if err := s.writeFiles(slices.DeleteFunc(s.write, func(to *side) bool { return !attributes(to) })); err != nil {
+		return err
+	}
+	s.idx.Entries = sortedValues(s.entries)
+	if s.rules, err = s.conversion(s.idx); err != nil {
+		return err
+	}
+	return s.writeFiles(others)
+}
+
+func (s *switcher) writeFiles(list []*side) error {
+	for _, to := range list {
 		if err := s.step("writing files"); err != nil {
-			return errors.Join(err, s.keepIndex())
+			return err
 		}
-		e, err := s.put(c.to)
+		e, err := s.put(to)
 		if err != nil {
-			return errors.Join(err, s.keepIndex())
+			return err
 		}
-		s.entries[c.to.path] = e
+		s.entries[to.path] = e
 	}
-	return s.keepIndex()
-}
-
-// reread reads the attributes as they are now.
-func (s *switcher) reread() (err error) {
-	s.sortEntries()
-	s.rules, err = s.conversion(s.idx)
-	return err
-}
-
-// keepIndex writes the index of what has been done so far.
-func (s *switcher) keepIndex() error {
-	s.sortEntries()
-	return s.saveIndex(s.idx)
-}
-
-// sortEntries makes the index of the entries.
-func (s *switcher) sortEntries() {
-	s.idx.Entries = s.idx.Entries[:0:0]
-	for _, name := range sortedKeys(s.entries) {
-		s.idx.Entries = append(s.idx.Entries, s.entries[name])
-	}
+	return nil
 }
 
 // take removes a file, and the folders that become empty.
@@ -427,7 +371,10 @@ func (s *switcher) take(name string) error {
 	if err := remove(s.tree, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for dir := path.Dir(name); dir != "." && remove(s.tree, dir) == nil; dir = path.Dir(dir) { // until one has other files
+	for dir := range above(name) {
+		if remove(s.tree, dir) != nil {
+			break // it has other files
+		}
 		delete(s.parents, dir)
 	}
 	return nil
@@ -529,7 +476,7 @@ func (r *Repository) move(old, now plumbing.Hash, why string, when time.Time) er
 func (r *Repository) setReference(name plumbing.ReferenceName, old, now plumbing.Hash, why string, when time.Time) error {
 	names, _, _ := r.follow(name) // whether it is damaged is looked at under the lock
 	last := names[len(names)-1]
-	if !fs.ValidPath(string(last)) || last.Validate() != nil {
+	if len(names) > 1 && repo.CheckBranchName(string(last)) != nil {
 		return mcp.Errorf("the reference %s leads to %q, which is no name of a reference", name, last)
 	}
 	if err := r.shared.MkdirAll(path.Dir(string(last)), 0o777); err != nil {

@@ -54,19 +54,12 @@ func (r *Repository) endMerge(now time.Time) error {
 
 // Commit makes a commit of what is staged.
 func (r *Repository) Commit(message string, now time.Time) (hash plumbing.Hash, err error) {
-	if err := r.place.NeedTree(); err != nil {
-		return hash, err
-	}
-	release, err := r.lockIndex()
+	w, release, err := r.lockTree()
 	if err != nil {
 		return hash, err
 	}
 	defer release()
-	idx, err := r.readIndex()
-	if err != nil {
-		return hash, err
-	}
-	for _, e := range idx.Entries {
+	for _, e := range w.idx.Entries {
 		if e.Stage != notConflicted {
 			return hash, mcp.Errorf("there are unmerged paths, such as '%s': resolve the conflicts and stage the files first", e.Name)
 		}
@@ -75,7 +68,7 @@ func (r *Repository) Commit(message string, now time.Time) (hash plumbing.Hash, 
 	if err != nil {
 		return hash, err
 	}
-	tree, err := r.writeTree(idx.Entries)
+	tree, err := r.writeTree(w.idx.Entries)
 	if err != nil {
 		return hash, err
 	}

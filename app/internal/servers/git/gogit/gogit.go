@@ -438,14 +438,6 @@ func noChecksum(f io.ReaderAt, size int64) bool {
 	return err == nil && sum.IsZero()
 }
 
-// lockIndex keeps git from changing the index until it is written or the lock is released.
-func (r *Repository) lockIndex() (release func(), err error) {
-	if r.indexLock, err = lock(r.dir, "index"); err != nil {
-		return nil, err
-	}
-	return r.indexLock.release, nil
-}
-
 // writeIndex replaces the index, which is locked.
 func (r *Repository) writeIndex(idx *index.Index) error {
 	idx.Version = 2

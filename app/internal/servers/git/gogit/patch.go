@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -60,24 +61,55 @@ func (p *patcher) write(c *change) error {
 		b = &side{path: a.path}
 	}
 	if !p.show {
-		if _, err := io.WriteString(p.out, p.head(c, a, b)); err != nil {
+		if _, err := io.WriteString(p.out, p.header(c, a, b)); err != nil {
 			return err
 		}
 	}
 	if a.hash == b.hash && !a.hash.IsZero() {
-		return p.paths(a.path, b.path)
+		return p.note(a.path, b.path, "")
 	}
-	return p.contents(c, a.path, b.path)
+	labelA, labelB := sideLabel("a/", c.from), sideLabel("b/", c.to)
+	old, err := contentOf(c.from)
+	var now []byte
+	if err == nil {
+		now, err = contentOf(c.to)
+	}
+	var large *repo.TooLargeError
+	switch {
+	case errors.As(err, &large):
+		return p.note(a.path, b.path, fmt.Sprintf("Files %s and %s are not compared: %v\n", labelA, labelB, large))
+	case err != nil:
+		return err
+	case p.binary(b.path, old, now):
+		return p.note(a.path, b.path, fmt.Sprintf("Binary files %s and %s differ\n", labelA, labelB))
+	case bytes.Equal(old, now):
+		return p.note(a.path, b.path, "")
+	}
+	head := fmt.Sprintf("--- %s%s\n+++ %s%s\n", labelA, tab(labelA), labelB, tab(labelB))
+	if p.show {
+		head = fmt.Sprintf("\n--- %s\n+++ %s\n", sideLabel("", c.from), sideLabel("", c.to))
+	}
+	return p.hunks(head, linediff.Lines(old), linediff.Lines(now))
 }
 
-// head is the header of a file.
-func (p *patcher) head(c *change, a, b *side) string {
+// header is the header of a file: what happened to it beside its contents.
+func (p *patcher) header(c *change, a, b *side) string {
 	var head strings.Builder
 	fmt.Fprintf(&head, "diff --git %s %s\n", repo.QuotePath("a/"+a.path), repo.QuotePath("b/"+b.path))
-	p.modes(&head, c)
+	switch {
+	case c.from == nil:
+		fmt.Fprintf(&head, "new file mode %06o\n", uint32(b.mode))
+	case c.to == nil:
+		fmt.Fprintf(&head, "deleted file mode %06o\n", uint32(a.mode))
+	case a.mode != b.mode:
+		fmt.Fprintf(&head, "old mode %06o\nnew mode %06o\n", uint32(a.mode), uint32(b.mode))
+	}
+	if a.path != b.path {
+		fmt.Fprintf(&head, "similarity index %d%%\nrename from %s\nrename to %s\n", c.score, repo.QuotePath(a.path), repo.QuotePath(b.path))
+	}
 	if a.hash != b.hash || c.from == nil || c.to == nil {
 		fmt.Fprintf(&head, "index %s..%s", p.shorten(a.hash), p.shorten(b.hash))
-		if c.from != nil && c.to != nil && a.mode == b.mode {
+		if a.mode == b.mode { // a file that is missing has none
 			fmt.Fprintf(&head, " %06o", uint32(a.mode))
 		}
 		head.WriteByte('\n')
@@ -85,74 +117,21 @@ func (p *patcher) head(c *change, a, b *side) string {
 	return head.String()
 }
 
-// paths writes the paths of a file without hunks, for git_show.
-func (p *patcher) paths(a, b string) error {
-	if !p.show {
-		return nil
-	}
-	_, err := fmt.Fprintf(p.out, "\n--- %s\n+++ %s\n", repo.QuotePath(a), repo.QuotePath(b))
-	return err
-}
-
-// modes writes what happened to a file beside its contents.
-func (p *patcher) modes(head *strings.Builder, c *change) {
-	switch {
-	case c.from == nil:
-		fmt.Fprintf(head, "new file mode %06o\n", uint32(c.to.mode))
-		return
-	case c.to == nil:
-		fmt.Fprintf(head, "deleted file mode %06o\n", uint32(c.from.mode))
-		return
-	case c.from.mode != c.to.mode:
-		fmt.Fprintf(head, "old mode %06o\nnew mode %06o\n", uint32(c.from.mode), uint32(c.to.mode))
-	}
-	if c.from.path != c.to.path {
-		fmt.Fprintf(head, "similarity index %d%%\nrename from %s\nrename to %s\n", c.score, repo.QuotePath(c.from.path), repo.QuotePath(c.to.path))
-	}
-}
-
-// contents writes how the contents differ.
-func (p *patcher) contents(c *change, a, b string) error {
-	labelA, labelB := repo.QuotePath("a/"+a), repo.QuotePath("b/"+b)
-	if c.from == nil {
-		labelA = "/dev/null"
-	}
-	if c.to == nil {
-		labelB = "/dev/null"
-	}
-	old, err := contentOf(c.from)
-	var now []byte
-	if err == nil {
-		now, err = contentOf(c.to)
-	}
-	note := ""
-	var large *repo.TooLargeError
-	switch {
-	case errors.As(err, &large):
-		note = fmt.Sprintf("Files %s and %s are not compared: %v\n", labelA, labelB, large)
-	case err != nil:
-		return err
-	case p.binary(b, old, now):
-		note = fmt.Sprintf("Binary files %s and %s differ\n", labelA, labelB)
-	case !bytes.Equal(old, now):
-		head := fmt.Sprintf("--- %s%s\n+++ %s%s\n", labelA, tab(labelA), labelB, tab(labelB))
-		if p.show {
-			head = fmt.Sprintf("\n--- %s\n+++ %s\n", pathOrNull(c.from), pathOrNull(c.to))
-		}
-		return p.hunks(head, linediff.Lines(old), linediff.Lines(now))
-	}
-	if err := p.paths(a, b); err != nil {
-		return err
-	}
-	_, err = io.WriteString(p.out, note)
-	return err
-}
-
-func pathOrNull(s *side) string {
+// sideLabel is the path of a side after a prefix, as git writes it.
+func sideLabel(prefix string, s *side) string {
 	if s == nil {
 		return "/dev/null"
 	}
-	return repo.QuotePath(s.path)
+	return repo.QuotePath(prefix + s.path)
+}
+
+// note writes what there is instead of hunks: for git_show the paths of the file, and then a line.
+func (p *patcher) note(a, b, line string) error {
+	if p.show {
+		line = fmt.Sprintf("\n--- %s\n+++ %s\n", repo.QuotePath(a), repo.QuotePath(b)) + line
+	}
+	_, err := io.WriteString(p.out, line)
+	return err
 }
 
 func contentOf(s *side) ([]byte, error) {
@@ -172,12 +151,7 @@ func (p *patcher) binary(name string, contents ...[]byte) bool {
 			return false
 		}
 	}
-	for _, c := range contents {
-		if repo.IsBinary(c) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(contents, repo.IsBinary)
 }
 
 // hunks writes the parts of two texts that differ, after a header.

@@ -1,7 +1,9 @@
 package gogit
 
 import (
+	"cmp"
 	"errors"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -11,6 +13,9 @@ import (
 	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 )
+
+// revisionStep is what may follow a name: ^{} and ^{commit}, which stay at the commit, or ~N or ^N.
+var revisionStep = regexp.MustCompile(`^(?:\^\{(?:commit)?\}|([~^])([0-9]*))`)
 
 // Find finds the commit that a revision names: a branch, tag, remote branch or object name, followed
 // by any of ~N, ^N, ^0 and ^{commit}.
@@ -24,59 +29,36 @@ func (r *Repository) Find(rev string) (*object.Commit, error) {
 		return nil, err
 	}
 	c, err := r.peel(rev, h)
-	if err != nil {
-		return nil, err
-	}
-	for steps != "" {
-		kind := steps[0]
-		steps = steps[1:]
-		if inner, ok := strings.CutPrefix(steps, "{"); ok && kind == '^' {
-			what, rest, ok := strings.Cut(inner, "}")
-			if !ok || what != "" && what != "commit" {
-				return nil, mcp.Errorf("invalid revision %q: of what stands after '^' only ^{commit} and numbers are understood", rev)
-			}
-			steps = rest
-			continue
-		}
-		digits := len(steps) - len(strings.TrimLeft(steps, "0123456789"))
-		n := 1
-		if digits > 0 {
-			if n, err = strconv.Atoi(steps[:digits]); err != nil {
-				return nil, repo.BadName(rev)
-			}
-			steps = steps[digits:]
-		}
-		if steps != "" && steps[0] != '~' && steps[0] != '^' {
+	for steps != "" && err == nil {
+		step := revisionStep.FindStringSubmatch(steps)
+		if step == nil {
 			return nil, repo.BadName(rev)
 		}
-		if c, err = r.ancestor(rev, c, kind, n); err != nil {
+		steps = steps[len(step[0]):]
+		n, err := strconv.Atoi(cmp.Or(step[2], "1"))
+		switch {
+		case err != nil:
+			return nil, repo.BadName(rev)
+		case step[1] == "^" && n > 0:
+			c, err = r.parent(rev, c, n)
+		case step[1] == "~":
+			for ; n > 0 && err == nil; n-- {
+				c, err = r.parent(rev, c, 1)
+			}
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
-	return c, nil
+	return c, err
 }
 
-// ancestor is the commit n steps back for '~', the nth parent for '^'.
-func (r *Repository) ancestor(rev string, c *object.Commit, kind byte, n int) (*object.Commit, error) {
-	if kind == '^' {
-		if n == 0 {
-			return c, nil
-		}
-		if n > len(c.ParentHashes) {
-			return nil, repo.BadName(rev)
-		}
-		return r.readCommit(c.ParentHashes[n-1])
+// parent is the nth parent of a commit.
+func (r *Repository) parent(rev string, c *object.Commit, n int) (*object.Commit, error) {
+	if n > len(c.ParentHashes) {
+		return nil, repo.BadName(rev)
 	}
-	for range n {
-		if len(c.ParentHashes) == 0 {
-			return nil, repo.BadName(rev)
-		}
-		var err error
-		if c, err = r.readCommit(c.ParentHashes[0]); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
+	return r.readCommit(c.ParentHashes[n-1])
 }
 
 // lookUp finds what a name stands for, in the order of gitrevisions(7).

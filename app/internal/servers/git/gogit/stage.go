@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -29,15 +30,11 @@ func (r *Repository) Add(files []string) (*Added, error) {
 	if err != nil {
 		return nil, err
 	}
-	release, err := r.lockIndex()
+	w, release, err := r.lockTree()
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	w, err := r.openTree()
-	if err != nil {
-		return nil, err
-	}
 	if err := r.keepsMarks(); err != nil {
 		return nil, err
 	}
@@ -46,9 +43,11 @@ func (r *Repository) Add(files []string) (*Added, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, conflicts, err := w.byName(chosen)
-	if err != nil {
-		return nil, err
+	entries, conflicts := w.byName()
+	for _, e := range w.idx.Entries {
+		if e.Stage != notConflicted && e.Mode == filemode.Submodule && chosen[e.Name] {
+			return nil, repo.Unsupported("adding the submodule %q, which has a conflict,", e.Name)
+		}
 	}
 	done, changed := &Added{}, make(map[string]bool)
 	for _, name := range sortedKeys(chosen) {
@@ -68,32 +67,34 @@ func (r *Repository) Add(files []string) (*Added, error) {
 			done.Unchanged = append(done.Unchanged, repo.QuotePath(name))
 		}
 	}
-	isChosen := func(e *index.Entry) bool { return chosen[e.Name] }
-	w.idx.Entries = slices.DeleteFunc(w.idx.Entries, isChosen)
+	// Entries beneath a path that is a file now, and files that are folders now, go.
+	for name := range chosen {
+		chosen[name] = entries[name] != nil
+	}
+	excluded := excludedBy(chosen)
+	w.idx.Entries = slices.DeleteFunc(w.idx.Entries, func(e *index.Entry) bool {
+		_, replaced := chosen[e.Name]
+		return replaced || excluded(e.Name)
+	})
 	for _, name := range sortedKeys(chosen) {
-		if e := entries[name]; e != nil {
+		if e := entries[name]; e != nil && !excluded(name) {
 			w.idx.Entries = append(w.idx.Entries, e)
 		}
 	}
-	w.dropCovered(entries, isChosen)
 	return done, r.saveIndex(w.idx)
 }
 
-// byName returns the entries of the index without a conflict by their paths, and the paths with one. A
-// submodule with a conflict must not be chosen.
-func (w *workTree) byName(chosen map[string]bool) (entries map[string]*index.Entry, conflicts map[string]bool, err error) {
+// byName returns the entries of the index without a conflict by their paths, and the paths with one.
+func (w *workTree) byName() (entries map[string]*index.Entry, conflicts map[string]bool) {
 	entries, conflicts = make(map[string]*index.Entry, len(w.idx.Entries)), make(map[string]bool)
 	for _, e := range w.idx.Entries {
-		switch {
-		case e.Stage == notConflicted:
+		if e.Stage == notConflicted {
 			entries[e.Name] = e
-		case e.Mode == filemode.Submodule && chosen[e.Name]:
-			return nil, nil, repo.Unsupported("adding the submodule %q, which has a conflict,", e.Name)
-		default:
+		} else {
 			conflicts[e.Name] = true
 		}
 	}
-	return entries, conflicts, nil
+	return entries, conflicts
 }
 
 // stagedAs is what happened to an entry of the index, or "".
@@ -113,25 +114,31 @@ func stagedAs(old, now *index.Entry, conflict bool) string {
 	return ""
 }
 
-// dropCovered removes entries beneath a path that is a file now, and files that are folders now.
-func (w *workTree) dropCovered(entries map[string]*index.Entry, chosen func(*index.Entry) bool) {
-	files, folders := make(map[string]bool), make(map[string]bool)
-	for _, e := range entries {
-		if chosen(e) {
-			files[e.Name] = true
-			for dir := path.Dir(e.Name); dir != "." && !folders[dir]; dir = path.Dir(dir) {
-				folders[dir] = true
-			}
+// excludedBy returns a test of paths: whether one cannot be a file beside files, because it is beneath one of
+// them or a folder above one.
+func excludedBy(files map[string]bool) func(name string) bool {
+	folders := make(map[string]bool)
+	for name, is := range files {
+		for dir := range above(name) {
+			folders[dir] = folders[dir] || is
 		}
 	}
-	w.idx.Entries = slices.DeleteFunc(w.idx.Entries, func(e *index.Entry) bool {
-		for dir := path.Dir(e.Name); dir != "."; dir = path.Dir(dir) {
+	return func(name string) bool {
+		for dir := range above(name) {
 			if files[dir] {
 				return true
 			}
 		}
-		return folders[e.Name]
-	})
+		return folders[name]
+	}
+}
+
+// above yields the folders that a path is in, the topmost one last.
+func above(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for dir := path.Dir(name); dir != "." && yield(dir); dir = path.Dir(dir) {
+		}
+	}
 }
 
 // A pathspec is paths and patterns that choose files.
@@ -333,10 +340,9 @@ func (w *workTree) stage(name string, entries map[string]*index.Entry) error {
 	if old != nil {
 		e.Mode, was = old.Mode, old.Hash
 	}
-	if e.Mode = w.mode(info, e.Mode); e.Mode == filemode.Symlink {
-		if err := repo.CheckLink(name); err != nil {
-			return err
-		}
+	e.Mode = w.mode(info, e.Mode)
+	if err := repo.CheckLink(name, e.Mode); err != nil {
+		return err
 	}
 	text, err := w.clean(name, was)
 	if err != nil {
@@ -364,18 +370,11 @@ func (r *Repository) saveIndex(idx *index.Index) error {
 
 // Reset makes the index that of the current commit, or empty before the first one, and ends a merge.
 func (r *Repository) Reset(now time.Time) error {
-	if err := r.place.NeedTree(); err != nil {
-		return err
-	}
-	release, err := r.lockIndex()
+	w, release, err := r.lockTree()
 	if err != nil {
 		return err
 	}
 	defer release()
-	idx, err := r.readIndex()
-	if err != nil {
-		return err
-	}
 	if err := r.keepsMarks(); err != nil {
 		return err
 	}
@@ -387,30 +386,22 @@ func (r *Repository) Reset(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	kept := make(map[string]*index.Entry)
-	for _, e := range idx.Entries {
-		if e.Stage == notConflicted && !e.IntentToAdd {
-			kept[e.Name] = e
-		}
-	}
-	idx.Entries = idx.Entries[:0:0]
+	kept, _ := w.byName()
+	w.idx.Entries = w.idx.Entries[:0:0]
 	for _, name := range sortedKeys(files) {
 		if err := r.step("unstaging files"); err != nil {
 			return err
 		}
-		if files[name].mode == filemode.Symlink {
-			if err := repo.CheckLink(name); err != nil {
-				return err
-			}
+		f, e := files[name], kept[name]
+		if err := repo.CheckLink(name, f.mode); err != nil {
+			return err
 		}
-		e := kept[name]
-		if e == nil || e.Hash != files[name].hash || e.Mode != files[name].mode {
-			skip := e != nil && e.SkipWorktree
-			e = &index.Entry{Name: name, Mode: files[name].mode, Hash: files[name].hash, SkipWorktree: skip}
+		if e == nil || e.IntentToAdd || f != (file{e.Mode, e.Hash}) {
+			e = &index.Entry{Name: name, Mode: f.mode, Hash: f.hash, SkipWorktree: e != nil && e.SkipWorktree}
 		}
-		idx.Entries = append(idx.Entries, e)
+		w.idx.Entries = append(w.idx.Entries, e)
 	}
-	if err := r.saveIndex(idx); err != nil {
+	if err := r.saveIndex(w.idx); err != nil {
 		return err
 	}
 	return r.endMerge(now)

@@ -3,6 +3,7 @@ package gogit
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -14,42 +15,62 @@ import (
 )
 
 // Status writes what `git status` does.
-func (r *Repository) Status() (string, error) {
+func (r *Repository) Status(out io.Writer) error {
 	w, err := r.openTree()
 	if err != nil {
-		return "", err
+		return err
 	}
 	var b strings.Builder
 	branch, commit, err := r.head()
 	if err != nil {
-		return "", err
+		return err
 	}
 	if err := r.writeHead(&b, branch, commit); err != nil {
-		return "", err
+		return err
 	}
 	staged, err := r.staged(w.idx)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if staged, err = findRenames(r.ctx, staged); err != nil {
-		return "", err
+		return err
 	}
 	unstaged, conflicts, err := w.unstaged()
 	if err != nil {
-		return "", err
+		return err
 	}
 	untracked, err := w.untracked()
 	if err != nil {
-		return "", err
+		return err
 	}
 	if commit.IsZero() {
 		b.WriteString("\nNo commits yet\n\n")
 	}
 	merging := r.writeState(&b, len(conflicts) > 0)
-	writeStaged(&b, staged, commit.IsZero(), merging)
-	writeConflicts(&b, conflicts)
-	writeUnstaged(&b, unstaged)
-	writeUntracked(&b, untracked)
+	var unstage []string
+	switch {
+	case merging:
+	case commit.IsZero():
+		unstage = []string{"rm --cached <file>...\" to unstage"}
+	default:
+		unstage = []string{"restore --staged <file>...\" to unstage"}
+	}
+	add, resolve := "add", "add <file>...\" to mark resolution"
+	if slices.ContainsFunc(unstaged, func(c *change) bool { return c.to == nil }) {
+		add = "add/rm"
+	}
+	for _, stages := range conflicts {
+		if stages != 6 && stages != 7 {
+			resolve = "add/rm <file>...\" as appropriate to mark resolution"
+		}
+	}
+	section(&b, "Changes to be committed", staged, describe, unstage...)
+	section(&b, "Unmerged paths", sortedKeys(conflicts), func(name string) string {
+		return fmt.Sprintf("%-17s%s", conflictLabels[conflicts[name]], repo.QuotePath(name))
+	}, resolve)
+	section(&b, "Changes not staged for commit", unstaged, describe,
+		add+" <file>...\" to update what will be committed", "restore <file>...\" to discard changes in working directory")
+	section(&b, "Untracked files", untracked, repo.QuotePath, "add <file>...\" to include in what will be committed")
 	if len(staged) == 0 {
 		switch {
 		case len(unstaged) > 0 || len(conflicts) > 0:
@@ -62,7 +83,13 @@ func (r *Repository) Status() (string, error) {
 			b.WriteString("nothing to commit, working tree clean\n")
 		}
 	}
-	return strings.TrimSuffix(b.String(), "\n"), nil
+	_, err = io.WriteString(out, b.String())
+	return err
+}
+
+// conflictLabels are by the stages that there are: 1 is the common ancestor, 2 ours, 4 theirs.
+var conflictLabels = []string{
+	1: "both deleted:", 2: "added by us:", 3: "deleted by them:", 4: "added by them:", 5: "deleted by us:", 6: "both added:", 7: "both modified:",
 }
 
 // writeHead writes the branch, and how it stands to the one that it follows.
@@ -207,38 +234,18 @@ func (r *Repository) writeState(b *strings.Builder, conflicts bool) bool {
 
 // section writes a part of the status, unless it is empty: a heading, what can be done, and a line for
 // each file.
-func section(b *strings.Builder, heading string, hints, lines []string) {
-	if len(lines) == 0 {
+func section[T any](b *strings.Builder, heading string, list []T, line func(T) string, hints ...string) {
+	if len(list) == 0 {
 		return
 	}
 	b.WriteString(heading + ":\n")
 	for _, hint := range hints {
 		b.WriteString("  (use \"git " + hint + ")\n")
 	}
-	for _, line := range lines {
-		b.WriteString("\t" + line + "\n")
+	for _, file := range list {
+		b.WriteString("\t" + line(file) + "\n")
 	}
 	b.WriteByte('\n')
-}
-
-func writeStaged(b *strings.Builder, list []*change, first, merging bool) {
-	var hints []string
-	switch {
-	case merging:
-	case first:
-		hints = []string{"rm --cached <file>...\" to unstage"}
-	default:
-		hints = []string{"restore --staged <file>...\" to unstage"}
-	}
-	section(b, "Changes to be committed", hints, describeAll(list))
-}
-
-func describeAll(list []*change) []string {
-	lines := make([]string, 0, len(list))
-	for _, c := range list {
-		lines = append(lines, describe(c))
-	}
-	return lines
 }
 
 // describe is the line of a change.
@@ -257,36 +264,4 @@ func describe(c *change) string {
 		name += " (new commits)"
 	}
 	return fmt.Sprintf("%-12s%s", label, name)
-}
-
-func writeConflicts(b *strings.Builder, conflicts map[string]int) {
-	// By the stages that there are: 1 is the common ancestor, 2 ours, 3 theirs.
-	labels := []string{1: "both deleted:", 2: "added by us:", 3: "deleted by them:", 4: "added by them:", 5: "deleted by us:", 6: "both added:", 7: "both modified:"}
-	hint := "add <file>...\" to mark resolution"
-	var lines []string
-	for _, name := range sortedKeys(conflicts) {
-		stages := conflicts[name]
-		if stages != 6 && stages != 7 {
-			hint = "add/rm <file>...\" as appropriate to mark resolution"
-		}
-		lines = append(lines, fmt.Sprintf("%-17s%s", labels[stages], repo.QuotePath(name)))
-	}
-	section(b, "Unmerged paths", []string{hint}, lines)
-}
-
-func writeUnstaged(b *strings.Builder, list []*change) {
-	add := "add"
-	if slices.ContainsFunc(list, func(c *change) bool { return c.to == nil }) {
-		add = "add/rm"
-	}
-	hints := []string{add + " <file>...\" to update what will be committed", "restore <file>...\" to discard changes in working directory"}
-	section(b, "Changes not staged for commit", hints, describeAll(list))
-}
-
-func writeUntracked(b *strings.Builder, list []string) {
-	lines := make([]string, 0, len(list))
-	for _, name := range list {
-		lines = append(lines, repo.QuotePath(name))
-	}
-	section(b, "Untracked files", []string{"add <file>...\" to include in what will be committed"}, lines)
 }

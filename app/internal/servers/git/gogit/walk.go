@@ -3,6 +3,8 @@ package gogit
 import (
 	"container/heap"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -109,17 +111,13 @@ func (r *Repository) apart(a, b plumbing.Hash) (ahead, behind int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
+	both := 0
 	for h := range ours {
-		if !theirs[h] {
-			ahead++
+		if theirs[h] {
+			both++
 		}
 	}
-	for h := range theirs {
-		if !ours[h] {
-			behind++
-		}
-	}
-	return ahead, behind, nil
+	return len(ours) - both, len(theirs) - both, nil
 }
 
 // Log lists commits from HEAD on, at most so many, -1 being all, and between two times, a zero one
@@ -148,60 +146,63 @@ func (r *Repository) Log(most int, since, until time.Time) ([]*object.Commit, er
 
 // Branches lists branches as `git branch` does: the local ones, the remote ones or all, and only those
 // that have one commit and do not have another, unless these are "". References that are damaged follow.
-func (r *Repository) Branches(kind, contains, notContains string) (string, error) {
+func (r *Repository) Branches(kind, contains, notContains string, out io.Writer) error {
 	keep, err := r.branchFilter(contains, notContains)
 	if err != nil {
-		return "", err
+		return err
 	}
 	refs, broken, err := r.references()
 	if err != nil {
-		return "", err
+		return err
 	}
 	head, at, err := r.headName()
 	if err != nil {
-		return "", err
+		return err
+	}
+	list := func(line string, at plumbing.Hash) error {
+		ok, err := keep(at)
+		if err == nil && ok {
+			_, err = io.WriteString(out, line+"\n")
+		}
+		return err
 	}
 	if head != "" {
 		names, _, _ := r.follow(head) // one that is damaged is listed as such
 		head = names[len(names)-1]
-	}
-	var b strings.Builder
-	if head == "" && kind != "remote" {
-		if ok, err := keep(at); err != nil {
-			return "", err
-		} else if ok {
-			how, name := r.detached(at)
-			b.WriteString("* (HEAD detached " + how + " " + name + ")\n")
+	} else if kind != "remote" {
+		how, name := r.detached(at)
+		if err := list("* (HEAD detached "+how+" "+name+")", at); err != nil {
+			return err
 		}
 	}
 	for _, ref := range refs {
 		if err := r.step("reading branches"); err != nil {
-			return "", err
+			return err
 		}
 		line, ok := branchLine(ref, head, kind)
 		if !ok {
 			continue
 		}
-		h := ref.Hash()
-		if ref.Type() != plumbing.HashReference {
-			h, err = r.reference(ref.Name())
-			if errors.Is(err, plumbing.ErrReferenceNotFound) {
-				continue // a reference to a branch that is gone
-			} else if err != nil {
-				broken = append(broken, ref.Name())
-				continue
-			}
+		at, err := ref.Hash(), error(nil)
+		if ref.Type() == plumbing.SymbolicReference {
+			at, err = r.reference(ref.Name())
 		}
-		if ok, err := keep(h); err != nil {
-			return "", err
-		} else if ok {
-			b.WriteString(line + "\n")
+		if errors.Is(err, plumbing.ErrReferenceNotFound) {
+			continue // a reference to a branch that is gone
+		} else if err != nil {
+			broken = append(broken, ref.Name())
+			continue
+		}
+		if err := list(line, at); err != nil {
+			return err
 		}
 	}
 	for _, name := range broken {
-		b.WriteString("warning: ignoring broken ref " + string(name) + "\n")
+		if _, err := fmt.Fprintf(out, "warning: ignoring broken ref %s\n", name); err != nil {
+			return err
+		}
 	}
-	return strings.TrimSuffix(b.String(), "\n"), nil
+	return nil
 }
 
 // branchLine is the line of a branch, if the kind is to be shown.
@@ -228,31 +229,23 @@ func branchLine(ref *plumbing.Reference, head plumbing.ReferenceName, kind strin
 
 // branchFilter makes the test that commits of branches have to pass.
 func (r *Repository) branchFilter(contains, notContains string) (func(plumbing.Hash) (bool, error), error) {
-	wanted := func(rev string) (plumbing.Hash, error) {
+	var known [2]map[plumbing.Hash]bool // nil for a commit that is not asked for
+	for i, rev := range []string{contains, notContains} {
 		if rev == "" {
-			return plumbing.ZeroHash, nil
+			continue
 		}
 		c, err := r.Find(rev)
 		if err != nil {
-			return plumbing.ZeroHash, err
+			return nil, err
 		}
-		return c.Hash, nil
+		known[i] = map[plumbing.Hash]bool{c.Hash: true}
 	}
-	with, err := wanted(contains)
-	if err != nil {
-		return nil, err
-	}
-	without, err := wanted(notContains)
-	if err != nil {
-		return nil, err
-	}
-	known := [2]map[plumbing.Hash]bool{{with: true}, {without: true}}
 	return func(tip plumbing.Hash) (bool, error) {
-		for i, target := range []plumbing.Hash{with, without} {
-			if target.IsZero() {
+		for i, commits := range known {
+			if commits == nil {
 				continue
 			}
-			has, err := r.leadsTo(tip, known[i])
+			has, err := r.leadsTo(tip, commits)
 			if err != nil || has != (i == 0) {
 				return false, err
 			}

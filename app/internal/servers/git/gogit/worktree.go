@@ -97,6 +97,20 @@ func (r *Repository) openTree() (*workTree, error) {
 	return &workTree{Repository: r, idx: idx, parents: make(parents), rules: rules}, err
 }
 
+// lockTree is openTree for a change. Until release, git does not change the index.
+func (r *Repository) lockTree() (w *workTree, release func(), err error) {
+	if err := r.place.NeedTree(); err != nil {
+		return nil, nil, err
+	}
+	if r.indexLock, err = lock(r.dir, "index"); err != nil {
+		return nil, nil, err
+	}
+	if w, err = r.openTree(); err != nil {
+		r.indexLock.release()
+	}
+	return w, r.indexLock.release, err
+}
+
 // present is the file of the working tree at an entry of the index, or nil. If nothing says that it
 // was changed since it was staged it is not read.
 func (w *workTree) present(e *index.Entry) (*side, error) {
@@ -313,7 +327,7 @@ func (w *workTree) search() *search {
 	s := &search{workTree: w, files: make(map[string]filemode.FileMode), dirs: make(map[string]bool)}
 	for _, e := range w.idx.Entries {
 		s.files[e.Name] = e.Mode
-		for dir := path.Dir(e.Name); dir != "." && !s.dirs[dir]; dir = path.Dir(dir) {
+		for dir := range above(e.Name) {
 			s.dirs[dir] = true
 		}
 	}

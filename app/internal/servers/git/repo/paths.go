@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -105,8 +107,8 @@ func parts(path string) []string { return strings.Split(strings.ReplaceAll(path,
 
 // CheckLink refuses the path of a symbolic link where git does: in the place of .gitmodules, by any
 // name that some file system takes for it, the settings of submodules would come from elsewhere.
-func CheckLink(name string) error {
-	if slices.ContainsFunc(parts(name), isDotGitmodules) {
+func CheckLink(name string, mode filemode.FileMode) error {
+	if mode == filemode.Symlink && slices.ContainsFunc(parts(name), isDotGitmodules) {
 		return mcp.Errorf("%q is a symbolic link, and git takes no link for .gitmodules; replace it with a file", name)
 	}
 	return nil
