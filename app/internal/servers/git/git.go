@@ -13,7 +13,6 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/servers"
 	"github.com/parley-mcp/parley/app/internal/servers/git/gogit"
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -35,7 +34,7 @@ type Options struct {
 	// WriteScope is a scope that callers must have been granted to use these tools. Default none.
 	WriteScope string
 	// Limits bound what one call may do.
-	Limits repo.Limits
+	Limits gogit.Limits
 	// Now is the clock, for commits and for times that are seen from now. Default time.Now.
 	Now func() time.Time
 }
@@ -86,12 +85,12 @@ func New(version string, o *Options) (*server.Server, error) {
 // it in its index. It returns "" if the folder is a repository itself or not in one, and if the repository
 // belongs to another user.
 func Above(dir string) (string, error) {
-	real, err := repo.RealPath(dir)
+	real, err := gogit.RealPath(dir)
 	if err != nil {
 		return "", err
 	}
-	root := repo.Root(real)
-	if root == "" || root == real || repo.Foreign(root) || !gogit.Tracks(root, real) {
+	root := gogit.Root(real)
+	if root == "" || root == real || gogit.Foreign(root) || !gogit.Tracks(root, real) {
 		return "", nil
 	}
 	return root, nil
@@ -103,7 +102,7 @@ func (g *gitServer) open(ctx context.Context, path string) (*gogit.Repository, e
 	if err != nil {
 		return nil, err
 	}
-	place, err := repo.Locate(path, allowed, g.above)
+	place, err := gogit.Locate(path, allowed, g.above)
 	if err != nil {
 		return nil, err
 	}

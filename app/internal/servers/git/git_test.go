@@ -17,7 +17,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/racetest"
 	"github.com/parley-mcp/parley/app/internal/servers/git"
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
+	"github.com/parley-mcp/parley/app/internal/servers/git/gogit"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
@@ -200,14 +200,14 @@ func TestLimits(t *testing.T) {
 		put(t, filepath.Join(dir, "many", fmt.Sprint(i)), "x\n")
 	}
 	args := map[string]any{"repo_path": dir}
-	c := serve(t, &git.Options{Limits: repo.Limits{Output: 5000}})
+	c := serve(t, &git.Options{Limits: gogit.Limits{Output: 5000}})
 	text := must(t, c, "git_diff_unstaged", args)
 	if len(text) > 5200 || !strings.HasSuffix(text, "\n[cut here: the result is longer than 5000 bytes]") || !strings.HasPrefix(text, "Unstaged changes:\ndiff --git a/a.txt b/a.txt\n") {
 		t.Errorf("%d bytes: %.100q ... %q", len(text), text, text[max(0, len(text)-100):])
 	}
-	refused(t, serve(t, &git.Options{Limits: repo.Limits{Files: 200}}), "git_status", args, "more than 200 files")
-	refused(t, serve(t, &git.Options{Limits: repo.Limits{Commits: 1}}), "git_log", args, "more than 1 commits")
-	small := serve(t, &git.Options{Limits: repo.Limits{Object: 1000}})
+	refused(t, serve(t, &git.Options{Limits: gogit.Limits{Files: 200}}), "git_status", args, "more than 200 files")
+	refused(t, serve(t, &git.Options{Limits: gogit.Limits{Commits: 1}}), "git_log", args, "more than 1 commits")
+	small := serve(t, &git.Options{Limits: gogit.Limits{Object: 1000}})
 	if text := must(t, small, "git_diff_unstaged", args); !strings.Contains(text, "are not compared") {
 		t.Errorf("a large file is compared: %.300q", text)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/servers/git"
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
+	"github.com/parley-mcp/parley/app/internal/servers/git/gogit"
 )
 
 // simple makes a repository with two commits and a branch.
@@ -275,7 +275,7 @@ func TestHostileObjects(t *testing.T) {
 	}
 	gitIn(t, dir, "update-ref", "refs/heads/bomb", commit(bomb))
 	for _, name := range []string{`a\b`, `a\..\b`, "a:b", "a ", "a.", "a*", "a\x01b"} {
-		if !repo.ValidName(name, false) || repo.ValidName(name, true) {
+		if !gogit.ValidName(name, false) || gogit.ValidName(name, true) {
 			t.Errorf("%q must be a name, but not on Windows", name)
 		}
 	}
@@ -289,7 +289,7 @@ func TestHostileObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := serve(t, &git.Options{Limits: repo.Limits{Files: 10000}})
+	c := serve(t, &git.Options{Limits: gogit.Limits{Files: 10000}})
 	for _, tool := range []struct{ name, arg string }{{"git_diff", "target"}, {"git_show", "revision"}, {"git_checkout", "branch_name"}} {
 		refused(t, c, tool.name, map[string]any{"repo_path": dir, tool.arg: "bomb"}, "10000 files")
 		refused(t, c, tool.name, map[string]any{"repo_path": dir, tool.arg: strings.Repeat("ab", 20)}, "did not resolve")

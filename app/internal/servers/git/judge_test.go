@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
+	"github.com/parley-mcp/parley/app/internal/servers/git/gogit"
 	"github.com/parley-mcp/parley/client"
 )
 
@@ -127,7 +127,7 @@ func showOf(t testing.TB, dir, rev string) string {
 				b = strings.TrimPrefix(value, "b/")
 			}
 		}
-		out += fmt.Sprintf("\n--- %s\n+++ %s\n", repo.QuotePath(a), repo.QuotePath(b)) + strings.Join(lines[i:], "")
+		out += fmt.Sprintf("\n--- %s\n+++ %s\n", gogit.QuotePath(a), gogit.QuotePath(b)) + strings.Join(lines[i:], "")
 	}
 	return strings.TrimSuffix(out, "\n") + "\n"
 }

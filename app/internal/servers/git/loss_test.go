@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-mcp/parley/app/internal/servers/git"
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
+	"github.com/parley-mcp/parley/app/internal/servers/git/gogit"
 )
 
 // asGit calls a tool in one repository and git in a copy. It compares whether they fail, and what they
@@ -217,7 +217,7 @@ func TestCheckoutReadsFirst(t *testing.T) {
 	for _, dir := range []string{dir, packed} {
 		gitIn(t, dir, "checkout", "-q", "main")
 		before := state(t, dir)
-		c := serve(t, &git.Options{Limits: repo.Limits{Object: 5000}})
+		c := serve(t, &git.Options{Limits: gogit.Limits{Object: 5000}})
 		refused(t, c, "git_checkout", map[string]any{"repo_path": dir, "branch_name": "large"}, "5000")
 		if d := cmp.Diff(before, state(t, dir)); d != "" {
 			t.Errorf("the repository was changed:\n%s", d)

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-mcp/parley/app/internal/servers/git/gogit"
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
@@ -24,7 +23,7 @@ func (g *gitServer) files() server.Feature {
 	dir := g.Repositories[0]
 	read := func(ctx context.Context, in fileIn) (mcp.ResourceContents, error) {
 		content, err := g.file(ctx, in)
-		if err != nil || repo.IsBinary(content) || !utf8.Valid(content) {
+		if err != nil || gogit.IsBinary(content) || !utf8.Valid(content) {
 			return mcp.ResourceContents{Blob: content}, err
 		}
 		return mcp.ResourceContents{MIMEType: "text/plain", Text: string(content)}, nil
@@ -52,7 +51,7 @@ func (g *gitServer) files() server.Feature {
 				if ref == "" {
 					ref = "HEAD"
 				}
-				if repo.CheckRevision("ref", ref) != nil || folder != "" && repo.CheckPath(folder) != nil {
+				if gogit.CheckRevision("ref", ref) != nil || folder != "" && gogit.CheckPath(folder) != nil {
 					return nil, nil //nolint:nilerr // there is nothing to complete it with
 				}
 				err = g.with(ctx, dir, func(r *gogit.Repository) error {
@@ -70,10 +69,10 @@ func (g *gitServer) files() server.Feature {
 
 // file reads a file of a commit, or the names in a folder.
 func (g *gitServer) file(ctx context.Context, in fileIn) ([]byte, error) {
-	if err := repo.CheckRevision("ref", in.Ref); err != nil {
+	if err := gogit.CheckRevision("ref", in.Ref); err != nil {
 		return nil, err
 	}
-	if err := repo.CheckPath(in.Path); err != nil {
+	if err := gogit.CheckPath(in.Path); err != nil {
 		return nil, err
 	}
 	var content []byte

@@ -10,7 +10,6 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/servers"
 	"github.com/parley-mcp/parley/app/internal/servers/git/gogit"
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
@@ -128,9 +127,9 @@ func (g *gitServer) writingTools() []server.Feature {
 // run opens the repository of a call and has f write the result. The result begins with a heading and ends
 // without its last line feed. If it was cut it says so.
 func (g *gitServer) run(ctx context.Context, path, heading string, f func(*gogit.Repository, io.Writer) error) (string, error) {
-	out := &repo.Output{Limit: g.Limits.Output}
+	out := &output{Limit: g.Limits.Output}
 	err := g.with(ctx, path, func(r *gogit.Repository) error {
-		if err := f(r, out); !out.Full || !errors.Is(err, repo.ErrFull) {
+		if err := f(r, out); !out.Full || !errors.Is(err, errFull) {
 			return err
 		}
 		return nil
@@ -183,7 +182,7 @@ func (g *gitServer) diffStaged(ctx context.Context, in diffIn) (string, error) {
 }
 
 func (g *gitServer) diff(ctx context.Context, in targetIn) (string, error) {
-	target, err := repo.ParseTarget(in.Target)
+	target, err := gogit.ParseTarget(in.Target)
 	if err != nil {
 		return "", err
 	}
@@ -194,11 +193,11 @@ func (g *gitServer) diff(ctx context.Context, in targetIn) (string, error) {
 
 func (g *gitServer) log(ctx context.Context, in logIn) (string, error) {
 	now := g.Now()
-	since, _, err := repo.ParseTime("start_timestamp", string(in.Start), now)
+	since, _, err := parseTime("start_timestamp", string(in.Start), now)
 	if err != nil {
 		return "", err
 	}
-	_, until, err := repo.ParseTime("end_timestamp", string(in.End), now)
+	_, until, err := parseTime("end_timestamp", string(in.End), now)
 	if err != nil {
 		return "", err
 	}
@@ -217,7 +216,7 @@ func (g *gitServer) log(ctx context.Context, in logIn) (string, error) {
 }
 
 func (g *gitServer) show(ctx context.Context, in showIn) (string, error) {
-	if err := repo.CheckRevision("revision", in.Revision); err != nil {
+	if err := gogit.CheckRevision("revision", in.Revision); err != nil {
 		return "", err
 	}
 	return g.run(ctx, in.Repo, "", func(r *gogit.Repository, out io.Writer) error {
@@ -249,7 +248,7 @@ func checkOptional(what string, rev optional) error {
 	if rev == "" {
 		return nil
 	}
-	return repo.CheckRevision(what, string(rev))
+	return gogit.CheckRevision(what, string(rev))
 }
 
 func (g *gitServer) add(ctx context.Context, in addIn) (string, error) {
@@ -300,7 +299,7 @@ func (g *gitServer) reset(ctx context.Context, in repoIn) (string, error) {
 }
 
 func (g *gitServer) createBranch(ctx context.Context, in createIn) (string, error) {
-	if err := cmp.Or(repo.CheckBranchName(in.Name), checkOptional("base branch", in.Base)); err != nil {
+	if err := cmp.Or(gogit.CheckBranchName(in.Name), checkOptional("base branch", in.Base)); err != nil {
 		return "", err
 	}
 	return g.change(ctx, in.Repo, func(r *gogit.Repository, out io.Writer) error {
@@ -313,7 +312,7 @@ func (g *gitServer) createBranch(ctx context.Context, in createIn) (string, erro
 }
 
 func (g *gitServer) checkout(ctx context.Context, in checkoutIn) (string, error) {
-	if err := repo.CheckRevision("branch name", in.Name); err != nil {
+	if err := gogit.CheckRevision("branch name", in.Name); err != nil {
 		return "", err
 	}
 	return g.change(ctx, in.Repo, func(r *gogit.Repository, out io.Writer) error {

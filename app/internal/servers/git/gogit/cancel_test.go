@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/internal/servers/git/gogit"
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 )
 
 // files is how many files the repository of these tests has of each kind.
@@ -21,7 +20,7 @@ const files = 8
 
 // repository makes a repository with files that were changed in the last commit and again since,
 // files that were renamed in it, and new ones.
-func repository(t *testing.T) *repo.Place {
+func repository(t *testing.T) *gogit.Place {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git, which makes the repository, is not installed")
@@ -60,7 +59,7 @@ func repository(t *testing.T) *repo.Place {
 	write("changed", "three")
 	git("add", "changed/00.txt")
 	write("new", "new")
-	place, err := repo.Locate(dir, nil, nil)
+	place, err := gogit.Locate(dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,13 +76,13 @@ func gitIn(t *testing.T, dir string, args ...string) {
 }
 
 // copyOf copies a repository.
-func copyOf(t *testing.T, origin *repo.Place) *repo.Place {
+func copyOf(t *testing.T, origin *gogit.Place) *gogit.Place {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "copy")
 	if out, err := exec.Command("cp", "-a", origin.Work, dir).CombinedOutput(); err != nil {
 		t.Fatalf("cp: %v %s", err, out)
 	}
-	place, err := repo.Locate(dir, nil, nil)
+	place, err := gogit.Locate(dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,10 +119,10 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 		{"unstaged", 2 * files, false, func(r *gogit.Repository) error { return r.DiffUnstaged(3, io.Discard) }},
 		{"staged", 2 * files, false, func(r *gogit.Repository) error { return r.DiffStaged(3, io.Discard) }},
 		{"with a commit", 4 * files, false, func(r *gogit.Repository) error {
-			return r.DiffTarget(repo.Target{From: "HEAD~1"}, 3, io.Discard)
+			return r.DiffTarget(gogit.Target{From: "HEAD~1"}, 3, io.Discard)
 		}},
 		{"between commits", 4 * files, false, func(r *gogit.Repository) error {
-			return r.DiffTarget(repo.Target{From: "HEAD~1", To: "HEAD", Base: true}, 3, io.Discard)
+			return r.DiffTarget(gogit.Target{From: "HEAD~1", To: "HEAD", Base: true}, 3, io.Discard)
 		}},
 		{"show", 2 * files, false, func(r *gogit.Repository) error {
 			c, err := r.Find("HEAD")
@@ -177,7 +176,7 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 					place = copyOf(t, origin)
 				}
 				ctx := &ending{Context: t.Context(), most: most}
-				r, err := gogit.Open(ctx, place, repo.Limits{}.Defaults(), nil)
+				r, err := gogit.Open(ctx, place, gogit.Limits{}.Defaults(), nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -232,7 +231,7 @@ func (c *canceller) Write(p []byte) (int, error) {
 // A diff that is cancelled in the middle of a file writes nothing more of it.
 func TestDiffEndsInAFile(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := gogit.Open(ctx, repository(t), repo.Limits{}.Defaults(), nil)
+	r, err := gogit.Open(ctx, repository(t), gogit.Limits{}.Defaults(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -113,7 +112,7 @@ func (w *workTree) switches() error {
 	if err := w.keepsMarks(); err != nil {
 		return err
 	}
-	sparse := w.conf.Is("core.sparsecheckout", false)
+	sparse := w.conf.is("core.sparsecheckout", false)
 	for _, e := range w.idx.Entries {
 		if e.Stage != notConflicted {
 			return mcp.Errorf("you need to resolve your current index first: '%s' has a conflict", e.Name)
@@ -121,7 +120,7 @@ func (w *workTree) switches() error {
 		sparse = sparse || e.SkipWorktree
 	}
 	if sparse {
-		return repo.Unsupported("a checkout in a sparse working tree")
+		return unsupported("a checkout in a sparse working tree")
 	}
 	return nil
 }
@@ -152,7 +151,7 @@ func (r *Repository) notElsewhere(branch plumbing.ReferenceName) error {
 	if err != nil {
 		return err
 	}
-	if !r.conf.Is("core.bare", false) {
+	if !r.conf.is("core.bare", false) {
 		dirs = append(dirs, ".")
 	}
 	for _, dir := range dirs {
@@ -205,7 +204,7 @@ func (s *switcher) plan(from, to plumbing.Hash) error {
 		if err := s.rules.unsupported(to.path); err != nil {
 			return err
 		}
-		if err := repo.CheckLink(to.path, to.mode); err != nil {
+		if err := checkLink(to.path, to.mode); err != nil {
 			return err
 		}
 		if _, err := to.read(); err != nil { // a file that is too large or damaged must not end a checkout halfway
@@ -420,7 +419,7 @@ func (s *switcher) put(to *side) (*index.Entry, error) {
 
 // create writes a file that is not there in its folder.
 func (s *switcher) create(dir *os.Root, to *side, text []byte) error {
-	if to.mode == filemode.Symlink && s.conf.Is("core.symlinks", true) {
+	if to.mode == filemode.Symlink && s.conf.is("core.symlinks", true) {
 		return dir.Symlink(string(text), path.Base(to.path))
 	}
 	perm := fs.FileMode(0o666)
@@ -476,7 +475,7 @@ func (r *Repository) move(old, now plumbing.Hash, why string, when time.Time) er
 func (r *Repository) setReference(name plumbing.ReferenceName, old, now plumbing.Hash, why string, when time.Time) error {
 	names, _, _ := r.follow(name) // whether it is damaged is looked at under the lock
 	last := names[len(names)-1]
-	if len(names) > 1 && repo.CheckBranchName(string(last)) != nil {
+	if len(names) > 1 && CheckBranchName(string(last)) != nil {
 		return mcp.Errorf("the reference %s leads to %q, which is no name of a reference", name, last)
 	}
 	if err := r.shared.MkdirAll(path.Dir(string(last)), 0o777); err != nil {
@@ -507,18 +506,18 @@ func (r *Repository) setReference(name plumbing.ReferenceName, old, now plumbing
 
 // reflog notes where a reference was, if the repository keeps such a log.
 func (r *Repository) reflog(dir *os.Root, name string, old, now plumbing.Hash, why string, when time.Time) error {
-	if name != stash && !r.conf.Is("core.logallrefupdates", r.place.Work != "") {
+	if name != stash && !r.conf.is("core.logallrefupdates", r.place.Work != "") {
 		return nil
 	}
 	file := "logs/" + name
 	if err := dir.MkdirAll(path.Dir(file), 0o777); err != nil {
 		return err
 	}
-	f, err := dir.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND|repo.Nonblock, 0o666)
+	f, err := dir.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND|nonblock, 0o666)
 	if err != nil {
 		return err
 	}
-	user, email := repo.Identity("committer", r.conf, r.own)
-	_, err = fmt.Fprintf(f, "%s %s %s <%s> %d %s\t%s\n", old, now, user, email, when.Unix(), when.Format("-0700"), why)
+	by := r.signature("committer", when)
+	_, err = fmt.Fprintf(f, "%s %s %s <%s> %d %s\t%s\n", old, now, by.Name, by.Email, when.Unix(), when.Format("-0700"), why)
 	return errors.Join(err, f.Close())
 }

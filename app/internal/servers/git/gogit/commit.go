@@ -16,7 +16,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -101,7 +100,7 @@ func (r *Repository) Commit(message string, now time.Time) (hash plumbing.Hash, 
 	case len(merged) > 0:
 		what = "commit (merge)"
 	}
-	if err := r.move(head, hash, what+": "+repo.Subject(message), now); err != nil {
+	if err := r.move(head, hash, what+": "+subject(message), now); err != nil {
 		return hash, err
 	}
 	r.noteOmitted()
@@ -120,10 +119,10 @@ func (r *Repository) noteOmitted() {
 	if hooks := r.skippedHooks(); hooks != "" {
 		r.notes = append(r.notes, hooks)
 	}
-	if r.conf.Is("commit.gpgsign", r.own.Is("commit.gpgsign", false)) {
+	if r.conf.is("commit.gpgsign", r.own.is("commit.gpgsign", false)) {
 		r.notes = append(r.notes, "The commit is not signed, although commit.gpgSign is set: signing would start a program.")
 	}
-	if files := append(r.own.Includes(), r.conf.Includes()...); len(files) > 0 {
+	if files := append(r.own.includes(), r.conf.includes()...); len(files) > 0 {
 		r.notes = append(r.notes, "Settings in other files were not read, so their hooks and signing do not apply: "+strings.Join(files, ", ")+".")
 	}
 }
@@ -131,7 +130,7 @@ func (r *Repository) noteOmitted() {
 // skippedHooks is a sentence that names the hooks of git commit that the repository has, none of which
 // is run; "" if it has none.
 func (r *Repository) skippedHooks() string {
-	if dir := cmp.Or(r.conf.Get("core.hookspath"), r.own.Get("core.hookspath")); dir != "" {
+	if dir := cmp.Or(r.conf.get("core.hookspath"), r.own.get("core.hookspath")); dir != "" {
 		return fmt.Sprintf("The hooks in %q (core.hooksPath) were not run.", dir)
 	}
 	var found []string
@@ -149,11 +148,6 @@ func (r *Repository) skippedHooks() string {
 		return "The hook " + found[0] + " was not run."
 	}
 	return "The hooks " + strings.Join(found, ", ") + " were not run."
-}
-
-func (r *Repository) signature(kind string, now time.Time) object.Signature {
-	name, email := repo.Identity(kind, r.conf, r.own)
-	return object.Signature{Name: name, Email: email, When: now}
 }
 
 // writeTree writes the trees of the index, and returns the topmost.

@@ -14,7 +14,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/gitattributes"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -52,7 +51,7 @@ func (r *Repository) conversion(idx *index.Index) (*conversion, error) {
 		}
 		stack = append(stack, parseAttributes(text, domain)...)
 	}
-	text, err := repo.ReadSmall(filepath.Join(r.place.Common, "info", "attributes"))
+	text, err := readSmall(filepath.Join(r.place.Common, "info", "attributes"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -64,8 +63,8 @@ func (r *Repository) conversion(idx *index.Index) (*conversion, error) {
 	return &conversion{
 		stack:    stack,
 		macros:   readMacros(stack),
-		autocrlf: cmp.Or(r.conf.Get("core.autocrlf"), r.own.Get("core.autocrlf")),
-		eol:      cmp.Or(r.conf.Get("core.eol"), r.own.Get("core.eol")),
+		autocrlf: cmp.Or(r.conf.get("core.autocrlf"), r.own.get("core.autocrlf")),
+		eol:      cmp.Or(r.conf.get("core.eol"), r.own.get("core.eol")),
 	}, nil
 }
 
@@ -144,12 +143,12 @@ func readMacros(stack []gitattributes.MatchAttribute) map[string][]gitattributes
 
 // text says whether the ends of lines are converted: "set", "auto" or "".
 func (c *conversion) text(name string) string {
-	switch {
-	case c.attribute(name, "text") == "auto":
+	switch text := c.attribute(name, "text"); {
+	case text == "auto":
 		return "auto"
-	case c.attribute(name, "text") == "unset":
+	case text == "unset":
 		return ""
-	case c.attribute(name, "text") != "" || c.attribute(name, "eol") != "":
+	case text != "" || c.attribute(name, "eol") != "":
 		return "set"
 	case c.autocrlf == "true" || c.autocrlf == "input":
 		return "auto"
@@ -167,7 +166,7 @@ func (c *conversion) staged(name string, content []byte, crlf func() bool) []byt
 	case "":
 		return content
 	case "auto":
-		if repo.IsBinary(content) || crlf() {
+		if IsBinary(content) || crlf() {
 			return content
 		}
 	}
@@ -177,7 +176,7 @@ func (c *conversion) staged(name string, content []byte, crlf func() bool) []byt
 // written is the content of a file of the repository as the working tree has it.
 func (c *conversion) written(name string, content []byte) []byte {
 	text := c.text(name)
-	if text == "" || text == "auto" && (repo.IsBinary(content) || bytes.ContainsRune(content, '\r')) {
+	if text == "" || text == "auto" && (IsBinary(content) || bytes.ContainsRune(content, '\r')) {
 		return content
 	}
 	eol := c.attribute(name, "eol")
@@ -201,7 +200,7 @@ func (c *conversion) unsupported(name string) error {
 	}
 	for _, a := range []string{"ident", "working-tree-encoding"} {
 		if v := c.attribute(name, a); v != "" && v != "unset" {
-			return repo.Unsupported("%q, which has the attribute %s,", name, a)
+			return unsupported("%q, which has the attribute %s,", name, a)
 		}
 	}
 	return nil

@@ -9,7 +9,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -25,7 +24,7 @@ func (r *Repository) DiffUnstaged(lines int, out io.Writer) error {
 		return err
 	}
 	for _, name := range sortedKeys(conflicts) {
-		if _, err := io.WriteString(out, "* Unmerged path "+repo.QuotePath(name)+"\n"); err != nil {
+		if _, err := io.WriteString(out, "* Unmerged path "+QuotePath(name)+"\n"); err != nil {
 			return err
 		}
 	}
@@ -46,7 +45,7 @@ func (r *Repository) DiffStaged(lines int, out io.Writer) error {
 }
 
 // DiffTarget writes how the working tree differs from a commit, or one commit from another.
-func (r *Repository) DiffTarget(t repo.Target, lines int, out io.Writer) error {
+func (r *Repository) DiffTarget(t Target, lines int, out io.Writer) error {
 	w := &workTree{Repository: r}
 	if r.tree != nil || t.To == "" { // attributes of the working tree say which files are binary
 		var err error
@@ -72,7 +71,7 @@ func (w *workTree) patch(list []*change, lines int, out io.Writer) error {
 }
 
 // target lists what a target compares.
-func (w *workTree) target(t repo.Target) ([]*change, error) {
+func (w *workTree) target(t Target) ([]*change, error) {
 	from, err := w.Find(t.From)
 	if err != nil {
 		return nil, err
@@ -184,6 +183,6 @@ func (r *Repository) Show(c *object.Commit, out io.Writer) error {
 	if list, err = findRenames(r.ctx, list); err != nil {
 		return err
 	}
-	p := &patcher{Repository: r, out: out, context: repo.DefaultContext, show: true}
+	p := &patcher{Repository: r, out: out, context: 3, show: true}
 	return p.writeAll(list)
 }

@@ -10,7 +10,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -24,7 +23,7 @@ func openRegular(dir *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	if !info.Mode().IsRegular() {
 		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
-	f, err := dir.OpenFile(name, os.O_RDONLY|repo.Nonblock, 0)
+	f, err := dir.OpenFile(name, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -144,8 +143,8 @@ func readSettings(tree *os.Root, name string) ([]byte, error) {
 	if err != nil || !info.Mode().IsRegular() {
 		return nil, fs.ErrNotExist
 	}
-	if info.Size() > repo.MaxSmallFile {
-		return nil, mcp.Errorf("%q is larger than %d bytes; make it shorter", name, repo.MaxSmallFile)
+	if info.Size() > maxSmallFile {
+		return nil, mcp.Errorf("%q is larger than %d bytes; make it shorter", name, maxSmallFile)
 	}
 	return readInRoot(tree, name)
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -33,14 +32,14 @@ import (
 // goroutine.
 type Repository struct {
 	ctx   context.Context //nolint:containedctx // of the one call
-	place *repo.Place
+	place *Place
 
-	limits   repo.Limits
+	limits   Limits
 	progress Progress
 	objects  *objects
 	refs     map[plumbing.ReferenceName]*plumbing.Reference // of packed-refs; nil until it is read
-	conf     repo.Settings                                  // of the repository
-	own      repo.Settings                                  // of the person
+	conf     settings                                       // of the repository
+	own      settings                                       // of the person
 	// The folders, which nothing is read or written outside of. tree is nil for a bare repository.
 	tree, dir, shared *os.Root
 
@@ -57,8 +56,8 @@ type Repository struct {
 type Progress func(ctx context.Context, done int, what string) error
 
 // Open opens the repository at a place for a call, which ends with ctx. The caller closes it.
-func Open(ctx context.Context, p *repo.Place, limits repo.Limits, progress Progress) (*Repository, error) {
-	r := &Repository{ctx: ctx, place: p, limits: limits, progress: progress, own: repo.OwnSettings()}
+func Open(ctx context.Context, p *Place, limits Limits, progress Progress) (*Repository, error) {
+	r := &Repository{ctx: ctx, place: p, limits: limits, progress: progress, own: ownSettings()}
 	if err := r.open(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -67,10 +66,10 @@ func Open(ctx context.Context, p *repo.Place, limits repo.Limits, progress Progr
 
 func (r *Repository) open() (err error) {
 	p, limits := r.place, r.limits
-	if r.conf, err = p.ReadSettings(); err != nil {
+	if r.conf, err = p.readConfig(); err != nil {
 		return err
 	}
-	if err := p.CheckSettings(r.conf); err != nil {
+	if err := p.checkSettings(r.conf); err != nil {
 		return err
 	}
 	if r.dir, err = os.OpenRoot(p.GitDir); err != nil {
@@ -91,11 +90,11 @@ func (r *Repository) open() (err error) {
 
 // Tracks reports whether a repository has files of dir, a folder beneath its own, in its index.
 func Tracks(root, dir string) bool {
-	place, err := repo.Locate(root, nil, []string{root})
+	place, err := Locate(root, nil, []string{root})
 	if err != nil {
 		return false
 	}
-	r, err := Open(context.Background(), place, repo.Limits{}.Defaults(), nil)
+	r, err := Open(context.Background(), place, Limits{}.Defaults(), nil)
 	if err != nil {
 		return false
 	}
@@ -152,36 +151,41 @@ func (r *Repository) readCommit(h plumbing.Hash) (*object.Commit, error) {
 	return object.DecodeCommit(nil, o)
 }
 
-// object reads an object that is not larger than the limit.
+// object reads an object that is not larger than the limit, to decode it.
 func (r *Repository) object(t plumbing.ObjectType, h plumbing.Hash) (plumbing.EncodedObject, error) {
-	o, err := r.objects.read(h)
-	var large *repo.TooLargeError
+	t, content, err := r.read(t, h)
+	if err != nil {
+		return nil, err
+	}
+	o := &plumbing.MemoryObject{}
+	o.SetType(t)
+	_, err = o.Write(content)
+	return o, err
+}
+
+// read reads an object that is not larger than the limit, of one type or any.
+func (r *Repository) read(want plumbing.ObjectType, h plumbing.Hash) (plumbing.ObjectType, []byte, error) {
+	t, content, err := r.objects.read(h)
+	var large *tooLargeError
 	switch {
 	case r.ended() != nil:
-		return nil, r.ended()
+		err = r.ended()
 	case errors.As(err, &large):
-		return nil, large
+		err = large
 	case errors.Is(err, plumbing.ErrObjectNotFound):
-		return nil, mcp.Errorf("the object %s is not in the repository, which may be a shallow or partial clone, or damaged", h)
+		err = mcp.Errorf("the object %s is not in the repository, which may be a shallow or partial clone, or damaged", h)
 	case err != nil:
-		return nil, mcp.Errorf("the object %s cannot be read: %v", h, err)
-	case t != plumbing.AnyObject && o.Type() != t:
-		return nil, mcp.Errorf("the object %s is a %s, not a %s", h, o.Type(), t)
+		err = mcp.Errorf("the object %s cannot be read: %v", h, err)
+	case want != plumbing.AnyObject && t != want:
+		err = mcp.Errorf("the object %s is a %s, not a %s", h, t, want)
 	}
-	return o, nil
+	return t, content, err
 }
 
 // blob reads the contents of a file in the repository.
 func (r *Repository) blob(h plumbing.Hash) ([]byte, error) {
-	o, err := r.object(plumbing.BlobObject, h)
-	if err != nil {
-		return nil, err
-	}
-	in, err := o.Reader()
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(in)
+	_, content, err := r.read(plumbing.BlobObject, h)
+	return content, err
 }
 
 // hash is the name of a file with these contents.
@@ -275,7 +279,7 @@ const maxDepth = 500
 
 // checkEntry refuses names in trees that would lead elsewhere when they are written to a disk.
 func checkEntry(dir string, e object.TreeEntry) error {
-	if !repo.ValidName(e.Name, repo.OnWindows) {
+	if !ValidName(e.Name, onWindows) {
 		return mcp.Errorf("a commit of the repository has an entry %q, which is refused", path.Join(dir, e.Name))
 	}
 	return nil
@@ -352,9 +356,9 @@ func (r *Repository) readIndex() (*index.Index, error) {
 		case r.ended() != nil:
 			return nil, r.ended()
 		case errors.Is(err, index.ErrUnknownExtension), errors.Is(err, index.ErrUnsupportedVersion):
-			return nil, repo.Unsupported("an index that is split, sparse or of a newer version (%v)", err)
+			return nil, unsupported("an index that is split, sparse or of a newer version (%v)", err)
 		case errors.Is(err, index.ErrInvalidChecksum) && noChecksum(f, info.Size()):
-			return nil, repo.Unsupported("an index without a checksum (index.skipHash)")
+			return nil, unsupported("an index without a checksum (index.skipHash)")
 		}
 		return nil, mcp.Errorf("the index of the repository cannot be read: %v", err)
 	}
@@ -366,11 +370,11 @@ func (r *Repository) readIndex() (*index.Index, error) {
 		if err := r.step("reading the index"); err != nil {
 			return nil, err
 		}
-		if !repo.ValidPath(e.Name) {
+		if !validPath(e.Name) {
 			return nil, mcp.Errorf("the index of the repository has an entry %q, which is refused", e.Name)
 		}
 		if e.Mode == filemode.Dir {
-			return nil, repo.Unsupported("a sparse index")
+			return nil, unsupported("a sparse index")
 		}
 	}
 	return idx, r.count(len(idx.Entries))
@@ -428,7 +432,7 @@ func (r *Repository) keepsMarks() error {
 		return nil
 	}
 	return mcp.Errorf("the index marks %q as assumed unchanged, which this server cannot keep when it writes the index; "+
-		"remove the mark with 'git update-index --no-assume-unchanged %s'", r.assumed, repo.QuotePath(r.assumed))
+		"remove the mark with 'git update-index --no-assume-unchanged %s'", r.assumed, QuotePath(r.assumed))
 }
 
 // noChecksum reports whether an index ends with zeros instead of a checksum.

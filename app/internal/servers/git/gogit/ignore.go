@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 )
 
 // An ignorePattern is a line of a .gitignore file. It matches a path itself, and not what is beneath it,
@@ -23,10 +21,9 @@ type ignorePattern struct {
 
 // excludes are the patterns of files to ignore that are not in the working tree.
 func (r *Repository) excludes() ([]ignorePattern, error) {
-	file := repo.OwnFile(r.own, "core.excludesfile", "ignore")
 	var out []ignorePattern
-	for _, name := range []string{file, filepath.Join(r.place.Common, "info", "exclude")} {
-		text, err := repo.ReadSmall(name)
+	for _, name := range []string{ignoreFile(r.own), filepath.Join(r.place.Common, "info", "exclude")} {
+		text, err := readSmall(name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}

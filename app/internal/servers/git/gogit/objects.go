@@ -15,6 +15,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +24,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -46,51 +46,44 @@ const (
 
 var errDamaged = errors.New("it is damaged")
 
-// read gives the type and the contents of an object.
-func (o *objects) read(h plumbing.Hash) (*plumbing.MemoryObject, error) {
+// looseFile is the file that an object has if it is in none of the packs.
+func looseFile(h plumbing.Hash) string {
 	text := h.String()
-	f, _, err := openRegular(o.dir, "objects/"+text[:2]+"/"+text[2:])
+	return "objects/" + text[:2] + "/" + text[2:]
+}
+
+// read gives the type and the contents of an object.
+func (o *objects) read(h plumbing.Hash) (plumbing.ObjectType, []byte, error) {
+	f, _, err := openRegular(o.dir, looseFile(h))
 	if err == nil {
-		obj, err := o.readLoose(f)
-		return obj, errors.Join(err, f.Close())
+		t, content, err := o.readLoose(f)
+		return t, content, errors.Join(err, f.Close())
 	}
 	p, at, err := o.find(h)
+	if err == nil && p == nil {
+		err = plumbing.ErrObjectNotFound
+	}
 	if err != nil {
-		return nil, err
+		return plumbing.InvalidObject, nil, err
 	}
-	if p == nil {
-		return nil, plumbing.ErrObjectNotFound
-	}
-	t, content, err := p.object(o.ctx, at, o.limit)
-	if err != nil {
-		return nil, err
-	}
-	return newObject(t, content), nil
+	return p.object(o.ctx, at, o.limit)
 }
 
 // has reports whether an object is there.
 func (o *objects) has(h plumbing.Hash) bool {
-	text := h.String()
-	if info, err := o.dir.Stat("objects/" + text[:2] + "/" + text[2:]); err == nil && info.Mode().IsRegular() {
+	if info, err := o.dir.Stat(looseFile(h)); err == nil && info.Mode().IsRegular() {
 		return true
 	}
 	p, _, err := o.find(h)
 	return err == nil && p != nil
 }
 
-func newObject(t plumbing.ObjectType, content []byte) *plumbing.MemoryObject {
-	o := &plumbing.MemoryObject{}
-	o.SetType(t)
-	_, _ = o.Write(content) // it is memory
-	return o
-}
-
 // readLoose reads an object from a file of its own: "TYPE SIZE", NUL and the contents, compressed.
-func (o *objects) readLoose(f io.Reader) (*plumbing.MemoryObject, error) {
+func (o *objects) readLoose(f io.Reader) (plumbing.ObjectType, []byte, error) {
 	const longest = 32 // bytes of "TYPE SIZE" and NUL
 	z, err := zlib.NewReader(bufio.NewReader(f))
 	if err != nil {
-		return nil, errDamaged
+		return plumbing.InvalidObject, nil, errDamaged
 	}
 	in := bufio.NewReaderSize(z, longest)
 	head, err := in.ReadSlice(0)
@@ -98,13 +91,10 @@ func (o *objects) readLoose(f io.Reader) (*plumbing.MemoryObject, error) {
 	t, typeErr := plumbing.ParseObjectType(kind)
 	size, sizeErr := strconv.ParseInt(digits, 10, 64)
 	if cmp.Or(err, typeErr, sizeErr) != nil || t.IsDelta() || size < 0 {
-		return nil, errDamaged
+		return plumbing.InvalidObject, nil, errDamaged
 	}
 	content, err := exactly(o.ctx, in, size, o.limit)
-	if err != nil {
-		return nil, err
-	}
-	return newObject(t, content), nil
+	return t, content, err
 }
 
 // hash is the name of an object with these contents. Once the call ends, it is the zero hash.
@@ -142,8 +132,8 @@ func (o *objects) write(t plumbing.ObjectType, content []byte) (plumbing.Hash, e
 	if err := context.Cause(o.ctx); err != nil || o.has(h) {
 		return h, err
 	}
-	text := h.String()
-	dir := "objects/" + text[:2]
+	file := looseFile(h)
+	dir := path.Dir(file)
 	if err := o.dir.MkdirAll(dir, 0o777); err != nil {
 		return h, err
 	}
@@ -158,7 +148,7 @@ func (o *objects) write(t plumbing.ObjectType, content []byte) (plumbing.Hash, e
 		_, err = io.Copy(z, pollReader{o.ctx, bytes.NewReader(content)})
 	}
 	if err = errors.Join(err, z.Close(), f.Close()); err == nil {
-		err = o.dir.Rename(name, dir+"/"+text[2:])
+		err = o.dir.Rename(name, file)
 	}
 	if err != nil {
 		err = errors.Join(err, o.dir.Remove(name))
@@ -169,7 +159,7 @@ func (o *objects) write(t plumbing.ObjectType, content []byte) (plumbing.Hash, e
 // exactly reads contents that have to be so long, and not longer than a limit.
 func exactly(ctx context.Context, in io.Reader, size, limit int64) ([]byte, error) {
 	if size > limit {
-		return nil, &repo.TooLargeError{Size: size, Limit: limit}
+		return nil, &tooLargeError{Size: size, Limit: limit}
 	}
 	content, err := io.ReadAll(io.LimitReader(pollReader{ctx, in}, size+1))
 	if ctx.Err() != nil {
@@ -460,7 +450,7 @@ func (p *pack) object(ctx context.Context, at, limit int64) (plumbing.ObjectType
 			return t, nil, context.Cause(ctx)
 		}
 		if size := deltaTarget(d.content); size > limit {
-			return t, nil, &repo.TooLargeError{Size: size, Limit: limit}
+			return t, nil, &tooLargeError{Size: size, Limit: limit}
 		}
 		var err error
 		if content, err = packfile.PatchDelta(content, d.content); err != nil {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 	"github.com/parley-mcp/parley/app/internal/servers/linediff"
 )
 
@@ -74,7 +73,7 @@ func (p *patcher) write(c *change) error {
 	if err == nil {
 		now, err = contentOf(c.to)
 	}
-	var large *repo.TooLargeError
+	var large *tooLargeError
 	switch {
 	case errors.As(err, &large):
 		return p.note(a.path, b.path, fmt.Sprintf("Files %s and %s are not compared: %v\n", labelA, labelB, large))
@@ -95,7 +94,7 @@ func (p *patcher) write(c *change) error {
 // header is the header of a file: what happened to it beside its contents.
 func (p *patcher) header(c *change, a, b *side) string {
 	var head strings.Builder
-	fmt.Fprintf(&head, "diff --git %s %s\n", repo.QuotePath("a/"+a.path), repo.QuotePath("b/"+b.path))
+	fmt.Fprintf(&head, "diff --git %s %s\n", QuotePath("a/"+a.path), QuotePath("b/"+b.path))
 	switch {
 	case c.from == nil:
 		fmt.Fprintf(&head, "new file mode %06o\n", uint32(b.mode))
@@ -105,7 +104,7 @@ func (p *patcher) header(c *change, a, b *side) string {
 		fmt.Fprintf(&head, "old mode %06o\nnew mode %06o\n", uint32(a.mode), uint32(b.mode))
 	}
 	if a.path != b.path {
-		fmt.Fprintf(&head, "similarity index %d%%\nrename from %s\nrename to %s\n", c.score, repo.QuotePath(a.path), repo.QuotePath(b.path))
+		fmt.Fprintf(&head, "similarity index %d%%\nrename from %s\nrename to %s\n", c.score, QuotePath(a.path), QuotePath(b.path))
 	}
 	if a.hash != b.hash || c.from == nil || c.to == nil {
 		fmt.Fprintf(&head, "index %s..%s", p.shorten(a.hash), p.shorten(b.hash))
@@ -122,13 +121,13 @@ func sideLabel(prefix string, s *side) string {
 	if s == nil {
 		return "/dev/null"
 	}
-	return repo.QuotePath(prefix + s.path)
+	return QuotePath(prefix + s.path)
 }
 
 // note writes what there is instead of hunks: for git_show the paths of the file, and then a line.
 func (p *patcher) note(a, b, line string) error {
 	if p.show {
-		line = fmt.Sprintf("\n--- %s\n+++ %s\n", repo.QuotePath(a), repo.QuotePath(b)) + line
+		line = fmt.Sprintf("\n--- %s\n+++ %s\n", QuotePath(a), QuotePath(b)) + line
 	}
 	_, err := io.WriteString(p.out, line)
 	return err
@@ -151,7 +150,7 @@ func (p *patcher) binary(name string, contents ...[]byte) bool {
 			return false
 		}
 	}
-	return slices.ContainsFunc(contents, repo.IsBinary)
+	return slices.ContainsFunc(contents, IsBinary)
 }
 
 // hunks writes the parts of two texts that differ, after a header.

@@ -8,8 +8,6 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 )
 
 const (
@@ -199,7 +197,7 @@ func (r *renames) chunks(c *change, s *side) map[uint64]int {
 		return m // what cannot be read is like nothing
 	}
 	const longest = 64
-	text := !repo.IsBinary(content)
+	text := !IsBinary(content)
 	hash, n := uint64(14695981039346656037), 0
 	flush := func() {
 		if n > 0 {

@@ -10,7 +10,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -32,13 +31,13 @@ func (r *Repository) Find(rev string) (*object.Commit, error) {
 	for steps != "" && err == nil {
 		step := revisionStep.FindStringSubmatch(steps)
 		if step == nil {
-			return nil, repo.BadName(rev)
+			return nil, badName(rev)
 		}
 		steps = steps[len(step[0]):]
 		n, err := strconv.Atoi(cmp.Or(step[2], "1"))
 		switch {
 		case err != nil:
-			return nil, repo.BadName(rev)
+			return nil, badName(rev)
 		case step[1] == "^" && n > 0:
 			c, err = r.parent(rev, c, n)
 		case step[1] == "~":
@@ -56,7 +55,7 @@ func (r *Repository) Find(rev string) (*object.Commit, error) {
 // parent is the nth parent of a commit.
 func (r *Repository) parent(rev string, c *object.Commit, n int) (*object.Commit, error) {
 	if n > len(c.ParentHashes) {
-		return nil, repo.BadName(rev)
+		return nil, badName(rev)
 	}
 	return r.readCommit(c.ParentHashes[n-1])
 }
@@ -69,7 +68,7 @@ func (r *Repository) lookUp(name string) (plumbing.Hash, error) {
 	if len(name) == 40 && plumbing.IsHash(name) {
 		h := plumbing.NewHash(name)
 		if !r.objects.has(h) {
-			return h, repo.BadName(name)
+			return h, badName(name)
 		}
 		return h, nil
 	}
@@ -78,7 +77,7 @@ func (r *Repository) lookUp(name string) (plumbing.Hash, error) {
 	}
 	const fewest = 4
 	if len(name) < fewest || len(name) > 40 || strings.Trim(name, "0123456789abcdefABCDEF") != "" {
-		return plumbing.ZeroHash, repo.BadName(name)
+		return plumbing.ZeroHash, badName(name)
 	}
 	found, err := r.objects.withPrefix(strings.ToLower(name))
 	if err != nil {
@@ -89,7 +88,7 @@ func (r *Repository) lookUp(name string) (plumbing.Hash, error) {
 	}
 	switch len(found) {
 	case 0:
-		return plumbing.ZeroHash, repo.BadName(name)
+		return plumbing.ZeroHash, badName(name)
 	case 1:
 		return found[0], nil
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -26,7 +25,7 @@ type Added struct {
 
 // Add stages files, folders and what patterns match; of files that are gone, that they are.
 func (r *Repository) Add(files []string) (*Added, error) {
-	names, err := r.place.CleanPaths(r.ctx, files)
+	names, err := r.place.cleanPaths(r.ctx, files)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +45,7 @@ func (r *Repository) Add(files []string) (*Added, error) {
 	entries, conflicts := w.byName()
 	for _, e := range w.idx.Entries {
 		if e.Stage != notConflicted && e.Mode == filemode.Submodule && chosen[e.Name] {
-			return nil, repo.Unsupported("adding the submodule %q, which has a conflict,", e.Name)
+			return nil, unsupported("adding the submodule %q, which has a conflict,", e.Name)
 		}
 	}
 	done, changed := &Added{}, make(map[string]bool)
@@ -56,7 +55,7 @@ func (r *Repository) Add(files []string) (*Added, error) {
 			return nil, err
 		}
 		if what := stagedAs(old, entries[name], conflicts[name]); what != "" {
-			done.Staged = append(done.Staged, what+": "+repo.QuotePath(name))
+			done.Staged = append(done.Staged, what+": "+QuotePath(name))
 			if _, err := spec.match(r.ctx, name, changed); err != nil {
 				return nil, err
 			}
@@ -64,7 +63,7 @@ func (r *Repository) Add(files []string) (*Added, error) {
 	}
 	for i, name := range files {
 		if !changed[names[i]] {
-			done.Unchanged = append(done.Unchanged, repo.QuotePath(name))
+			done.Unchanged = append(done.Unchanged, QuotePath(name))
 		}
 	}
 	// Entries beneath a path that is a file now, and files that are folders now, go.
@@ -199,7 +198,7 @@ func (w *workTree) choose(names []string, p *pathspec) (map[string]bool, error) 
 			return err
 		}
 		if strings.HasSuffix(file, "/") {
-			return repo.Unsupported("adding the submodule %q, which is a separate repository,", strings.TrimSuffix(file, "/"))
+			return unsupported("adding the submodule %q, which is a separate repository,", strings.TrimSuffix(file, "/"))
 		}
 		chosen[file] = true
 		return nil
@@ -341,7 +340,7 @@ func (w *workTree) stage(name string, entries map[string]*index.Entry) error {
 		e.Mode, was = old.Mode, old.Hash
 	}
 	e.Mode = w.mode(info, e.Mode)
-	if err := repo.CheckLink(name, e.Mode); err != nil {
+	if err := checkLink(name, e.Mode); err != nil {
 		return err
 	}
 	text, err := w.clean(name, was)
@@ -393,7 +392,7 @@ func (r *Repository) Reset(now time.Time) error {
 			return err
 		}
 		f, e := files[name], kept[name]
-		if err := repo.CheckLink(name, f.mode); err != nil {
+		if err := checkLink(name, f.mode); err != nil {
 			return err
 		}
 		if e == nil || e.IntentToAdd || f != (file{e.Mode, e.Hash}) {

@@ -10,8 +10,6 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 )
 
 // Status writes what `git status` does.
@@ -66,11 +64,11 @@ func (r *Repository) Status(out io.Writer) error {
 	}
 	section(&b, "Changes to be committed", staged, describe, unstage...)
 	section(&b, "Unmerged paths", sortedKeys(conflicts), func(name string) string {
-		return fmt.Sprintf("%-17s%s", conflictLabels[conflicts[name]], repo.QuotePath(name))
+		return fmt.Sprintf("%-17s%s", conflictLabels[conflicts[name]], QuotePath(name))
 	}, resolve)
 	section(&b, "Changes not staged for commit", unstaged, describe,
 		add+" <file>...\" to update what will be committed", "restore <file>...\" to discard changes in working directory")
-	section(&b, "Untracked files", untracked, repo.QuotePath, "add <file>...\" to include in what will be committed")
+	section(&b, "Untracked files", untracked, QuotePath, "add <file>...\" to include in what will be committed")
 	if len(staged) == 0 {
 		switch {
 		case len(unstaged) > 0 || len(conflicts) > 0:
@@ -141,7 +139,7 @@ func commits(n int) string {
 
 // upstream is the branch that a branch follows, and what it is called.
 func (r *Repository) upstream(branch string) (plumbing.ReferenceName, string) {
-	remote, merge := r.conf.Get("branch."+branch+".remote"), r.conf.Get("branch."+branch+".merge")
+	remote, merge := r.conf.get("branch."+branch+".remote"), r.conf.get("branch."+branch+".merge")
 	short, ok := strings.CutPrefix(merge, "refs/heads/")
 	switch {
 	case !ok || remote == "":
@@ -250,14 +248,14 @@ func section[T any](b *strings.Builder, heading string, list []T, line func(T) s
 
 // describe is the line of a change.
 func describe(c *change) string {
-	label, name := "modified:", repo.QuotePath(c.path())
+	label, name := "modified:", QuotePath(c.path())
 	switch {
 	case c.from == nil:
 		label = "new file:"
 	case c.to == nil:
 		label = "deleted:"
 	case c.from.path != c.to.path:
-		label, name = "renamed:", repo.QuotePath(c.from.path)+" -> "+name
+		label, name = "renamed:", QuotePath(c.from.path)+" -> "+name
 	case kind(c.from.mode) != kind(c.to.mode):
 		label = "typechange:"
 	case c.to.mode == filemode.Submodule:

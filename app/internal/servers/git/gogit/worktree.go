@@ -17,7 +17,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 
-	"github.com/parley-mcp/parley/app/internal/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -86,7 +85,7 @@ type workTree struct {
 }
 
 func (r *Repository) openTree() (*workTree, error) {
-	if err := r.place.NeedTree(); err != nil {
+	if err := r.place.needTree(); err != nil {
 		return nil, err
 	}
 	idx, err := r.readIndex()
@@ -99,7 +98,7 @@ func (r *Repository) openTree() (*workTree, error) {
 
 // lockTree is openTree for a change. Until release, git does not change the index.
 func (r *Repository) lockTree() (w *workTree, release func(), err error) {
-	if err := r.place.NeedTree(); err != nil {
+	if err := r.place.needTree(); err != nil {
 		return nil, nil, err
 	}
 	if r.indexLock, err = lock(r.dir, "index"); err != nil {
@@ -143,7 +142,7 @@ func (w *workTree) present(e *index.Entry) (*side, error) {
 	s.read = func() ([]byte, error) { return w.clean(e.Name, e.Hash) }
 	text, err := s.read()
 	if err != nil {
-		var large *repo.TooLargeError
+		var large *tooLargeError
 		if errors.As(err, &large) {
 			return s, nil // its hash stays zero, which is like no other
 		}
@@ -168,10 +167,10 @@ func (r *Repository) mode(info fs.FileInfo, staged filemode.FileMode) filemode.F
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return filemode.Symlink
 	}
-	if staged == filemode.Symlink && !r.conf.Is("core.symlinks", runtime.GOOS != "windows") {
+	if staged == filemode.Symlink && !r.conf.is("core.symlinks", runtime.GOOS != "windows") {
 		return staged
 	}
-	if !r.conf.Is("core.filemode", runtime.GOOS != "windows") && staged != filemode.Symlink && staged != filemode.Empty {
+	if !r.conf.is("core.filemode", runtime.GOOS != "windows") && staged != filemode.Symlink && staged != filemode.Empty {
 		return staged
 	}
 	if info.Mode()&0o100 != 0 {
@@ -206,7 +205,7 @@ func (r *Repository) content(name string) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(pollReader{r.ctx, f}, r.limits.Object+1))
 	if err == nil && int64(len(text)) > r.limits.Object {
-		return nil, &repo.TooLargeError{Size: info.Size(), Limit: r.limits.Object}
+		return nil, &tooLargeError{Size: info.Size(), Limit: r.limits.Object}
 	}
 	return text, err
 }
@@ -356,7 +355,7 @@ func (s *search) walk(dir string, patterns []ignorePattern, ignored bool, found 
 		if err := s.step("looking for new files"); err != nil {
 			return err
 		}
-		if repo.IsDotGit(e.Name()) {
+		if isDotGit(e.Name()) {
 			continue
 		}
 		name := path.Join(dir, e.Name())

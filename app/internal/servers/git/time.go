@@ -1,10 +1,11 @@
-package repo
+package git
 
 import (
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/parley-mcp/parley/app/internal/servers/git/gogit"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -22,24 +23,24 @@ var (
 	}
 )
 
-// ParseTime reads the argument called name: a date or a time, or how long ago it was. A day is all of
+// parseTime reads the argument called name: a date or a time, or how long ago it was. A day is all of
 // it, from its beginning to its last second. Without a zone it is in the zone of now. For "" both
 // times are zero.
-func ParseTime(name, text string, now time.Time) (from, to time.Time, err error) {
+func parseTime(name, text string, now time.Time) (from, to time.Time, err error) {
 	if text == "" {
 		return from, to, nil
 	}
-	if err := CheckText(name, text); err != nil {
+	if err := gogit.CheckText(name, text); err != nil {
 		return from, to, err
 	}
-	from, to, ok := parseTime(text, now)
+	from, to, ok := readTime(text, now)
 	if !ok {
 		err = mcp.Errorf("%s %q is not understood: give a date (2024-01-15), a time (2024-01-15T14:30:25) or how long ago (2 weeks ago)", name, text)
 	}
 	return from, to, err
 }
 
-func parseTime(text string, now time.Time) (from, to time.Time, ok bool) {
+func readTime(text string, now time.Time) (from, to time.Time, ok bool) {
 	text = strings.Join(strings.Fields(strings.ReplaceAll(text, ",", " ")), " ")
 	if seconds, isNumber := strings.CutPrefix(text, "@"); isNumber || len(text) >= 9 && strings.Trim(text, "0123456789") == "" {
 		if n, err := strconv.ParseInt(seconds, 10, 64); err == nil {

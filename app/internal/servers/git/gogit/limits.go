@@ -1,7 +1,4 @@
-// Package repo has what calls on Git repositories share: where a repository lies and what belongs to it,
-// its Settings, the limits of a call, its arguments, and how paths, times and errors are written. Package
-// gogit does the work.
-package repo
+package gogit
 
 import (
 	"bytes"
@@ -35,32 +32,29 @@ func (l Limits) Defaults() Limits {
 	return l
 }
 
-// DefaultContext is how many unchanged lines a diff has around a change.
-const DefaultContext = 3
+// maxName is the most bytes of a revision, a branch or a path.
+const maxName = 4096
 
-// MaxName is the most bytes of a revision, a branch or a path.
-const MaxName = 4096
-
-// BadName is the error of a revision that is none.
-func BadName(rev string) error {
+// badName is the error of a revision that is none.
+func badName(rev string) error {
 	return mcp.Errorf("Ref '%s' did not resolve to an object", rev)
 }
 
-// Unsupported returns the error for a repository or a path that only git can work on. It names the reference
+// unsupported returns the error for a repository or a path that only git can work on. It names the reference
 // server, which runs git, and so the commands of the repository.
-func Unsupported(what string, args ...any) error {
+func unsupported(what string, args ...any) error {
 	return mcp.Errorf(what+" is not supported; if you trust the repository, use mcp-server-git, which runs git", args...)
 }
 
-// TooLargeError is the error of contents that are larger than Limits.Object.
-type TooLargeError struct{ Size, Limit int64 }
+// tooLargeError is the error of contents that are larger than Limits.Object.
+type tooLargeError struct{ Size, Limit int64 }
 
-func (e *TooLargeError) Error() string {
+func (e *tooLargeError) Error() string {
 	return fmt.Sprintf("an object of %d bytes is larger than %d bytes; raise --max-object if that is what you want", e.Size, e.Limit)
 }
 
 // Unwrap has the text reach the caller.
-func (e *TooLargeError) Unwrap() error { return mcp.Errorf("%s", e.Error()) }
+func (e *tooLargeError) Unwrap() error { return mcp.Errorf("%s", e.Error()) }
 
 // IsBinary reports whether a text is none: it has a NUL near its beginning.
 func IsBinary(content []byte) bool {
@@ -68,8 +62,8 @@ func IsBinary(content []byte) bool {
 	return bytes.IndexByte(content[:min(len(content), looked)], 0) >= 0
 }
 
-// Subject is the first paragraph of a message, on one line.
-func Subject(message string) string {
+// subject is the first paragraph of a message, on one line.
+func subject(message string) string {
 	var words []string
 	for line := range strings.Lines(strings.TrimLeft(message, "\n")) {
 		line = strings.TrimRight(line, " \t\r\n\v\f")

@@ -1,4 +1,4 @@
-package repo
+package gogit
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// CleanPaths resolves the paths that a caller wants to stage, relative to the working tree. Those
+// cleanPaths resolves the paths that a caller wants to stage, relative to the working tree. Those
 // that lie outside are refused, also where links lead there.
-func (p *Place) CleanPaths(ctx context.Context, files []string) ([]string, error) {
-	if err := p.NeedTree(); err != nil {
+func (p *Place) cleanPaths(ctx context.Context, files []string) ([]string, error) {
+	if err := p.needTree(); err != nil {
 		return nil, err
 	}
 	out := make([]string, 0, len(files))
@@ -25,26 +25,26 @@ func (p *Place) CleanPaths(ctx context.Context, files []string) ([]string, error
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		if name == "" || len(name) > MaxName || strings.ContainsRune(name, 0) {
-			return nil, mcp.Errorf("Invalid path: %.100q: a path has 1 to %d bytes, and no NUL", name, MaxName)
+		if name == "" || len(name) > maxName || strings.ContainsRune(name, 0) {
+			return nil, mcp.Errorf("Invalid path: %.100q: a path has 1 to %d bytes, and no NUL", name, maxName)
 		}
 		if strings.HasPrefix(name, ":") {
-			return nil, Unsupported("the path %q, which begins with ':',", name)
+			return nil, unsupported("the path %q, which begins with ':',", name)
 		}
-		full := JoinIn(p.Work, name)
+		full := joinIn(p.Work, name)
 		rel, err := filepath.Rel(p.Work, full)
 		if err != nil || !filepath.IsLocal(rel) {
 			return nil, p.outside(name)
 		}
 		real, err := filepath.EvalSymlinks(full)
-		if err == nil && !Within(real, p.Work) {
+		if err == nil && !within(real, p.Work) {
 			return nil, p.outside(name)
 		}
-		if parent, err := filepath.EvalSymlinks(filepath.Dir(full)); err == nil && rel != "." && !Within(parent, p.Work) {
+		if parent, err := filepath.EvalSymlinks(filepath.Dir(full)); err == nil && rel != "." && !within(parent, p.Work) {
 			return nil, p.outside(name)
 		}
 		rel = filepath.ToSlash(rel)
-		if IsDotGit(rel) {
+		if isDotGit(rel) {
 			return nil, mcp.Errorf("Invalid path: %q is of git's own files", name)
 		}
 		out = append(out, rel)
@@ -78,12 +78,12 @@ func QuotePath(path string) string {
 }
 
 // ValidPath reports whether a path is one that the index and trees may have.
-func ValidPath(name string) bool {
-	return !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return !ValidName(part, OnWindows) })
+func validPath(name string) bool {
+	return !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return !ValidName(part, onWindows) })
 }
 
-// OnWindows is whether files are written to the file systems of Windows.
-const OnWindows = runtime.GOOS == "windows"
+// onWindows is whether files are written to the file systems of Windows.
+const onWindows = runtime.GOOS == "windows"
 
 // ValidName reports whether a name is one that a tree may have: it leads nowhere else when it is written.
 func ValidName(name string, windows bool) bool {
@@ -91,11 +91,11 @@ func ValidName(name string, windows bool) bool {
 		strings.TrimRight(name, " .") != name || !filepath.IsLocal(name)) {
 		return false // such as a path, a stream of a file, or a device
 	}
-	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00") && !IsDotGit(name)
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00") && !isDotGit(name)
 }
 
-// IsDotGit reports whether some file system takes name, or a part of it, for .git.
-func IsDotGit(name string) bool {
+// isDotGit reports whether some file system takes name, or a part of it, for .git.
+func isDotGit(name string) bool {
 	return slices.ContainsFunc(parts(name), func(part string) bool {
 		plain := plainName(part)
 		return plain == ".git" || plain == "git~1"
@@ -105,9 +105,9 @@ func IsDotGit(name string) bool {
 // parts are what lies between the slashes of a path, and the backslashes, which Windows takes for slashes.
 func parts(path string) []string { return strings.Split(strings.ReplaceAll(path, `\`, "/"), "/") }
 
-// CheckLink refuses the path of a symbolic link where git does: in the place of .gitmodules, by any
+// checkLink refuses the path of a symbolic link where git does: in the place of .gitmodules, by any
 // name that some file system takes for it, the settings of submodules would come from elsewhere.
-func CheckLink(name string, mode filemode.FileMode) error {
+func checkLink(name string, mode filemode.FileMode) error {
 	if mode == filemode.Symlink && slices.ContainsFunc(parts(name), isDotGitmodules) {
 		return mcp.Errorf("%q is a symbolic link, and git takes no link for .gitmodules; replace it with a file", name)
 	}

@@ -1,4 +1,4 @@
-package repo
+package gogit
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ func CheckText(what, text string) error {
 	switch {
 	case text == "":
 		return mcp.Errorf("%s is empty", what)
-	case len(text) > MaxName:
-		return mcp.Errorf("%s is longer than %d bytes", what, MaxName)
+	case len(text) > maxName:
+		return mcp.Errorf("%s is longer than %d bytes", what, maxName)
 	case strings.HasPrefix(text, "-"):
 		return mcp.Errorf("invalid %s %q: it cannot start with '-'", what, text)
 	case !utf8.ValidString(text):
@@ -100,7 +100,7 @@ func CheckPath(name string) error {
 	if err := CheckText("path", name); err != nil {
 		return err
 	}
-	if !utf8.ValidString(name) || path.Clean("/"+name) != "/"+strings.TrimSuffix(name, "/") {
+	if path.Clean("/"+name) != "/"+strings.TrimSuffix(name, "/") {
 		return mcp.Errorf("invalid path %q: it is relative to the repository, without '.', '..' and empty parts", name)
 	}
 	return nil

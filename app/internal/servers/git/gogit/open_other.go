@@ -1,11 +1,11 @@
 //go:build !unix
 
-package repo
+package gogit
 
 import "io/fs"
 
-// Nonblock has no meaning here.
-const Nonblock = 0
+// nonblock has no meaning here.
+const nonblock = 0
 
 // foreign is always false here: files have no such owner.
 func foreign(fs.FileInfo) bool { return false }

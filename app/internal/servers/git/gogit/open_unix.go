@@ -1,6 +1,6 @@
 //go:build unix
 
-package repo
+package gogit
 
 import (
 	"io/fs"
@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Nonblock has a pipe opened without waiting for its other end.
-const Nonblock = syscall.O_NONBLOCK
+// nonblock has a pipe opened without waiting for its other end.
+const nonblock = syscall.O_NONBLOCK
 
 // foreign reports whether a file belongs to another user than the one of this process and root.
 func foreign(info fs.FileInfo) bool {

@@ -1,4 +1,4 @@
-package repo
+package gogit
 
 import (
 	"bytes"
@@ -22,16 +22,16 @@ type Place struct {
 	Common string // gitDir, or the one that a linked working tree shares with others
 }
 
-// MaxSmallFile is the most bytes of a file of settings: .git, config, alternates, .gitignore.
-const MaxSmallFile = 1 << 20
+// maxSmallFile is the most bytes of a file of settings: .git, config, alternates, .gitignore.
+const maxSmallFile = 1 << 20
 
-// MaxPackedRefs is the most bytes of packed-refs, the file of branches and tags that git has packed. It is
+// maxPackedRefs is the most bytes of packed-refs, the file of branches and tags that git has packed. It is
 // read through to list them. Git has no such limit.
-const MaxPackedRefs = 64 << 20
+const maxPackedRefs = 64 << 20
 
 // RealPath resolves a path that a caller gave.
 func RealPath(path string) (string, error) {
-	if path == "" || strings.ContainsRune(path, 0) || len(path) > MaxName {
+	if path == "" || strings.ContainsRune(path, 0) || len(path) > maxName {
 		return "", mcp.Errorf("invalid path %q", path)
 	}
 	abs, err := filepath.Abs(path)
@@ -48,8 +48,8 @@ func RealPath(path string) (string, error) {
 	return real, nil
 }
 
-// Within reports whether path is dir or beneath it. Both are real paths.
-func Within(path, dir string) bool {
+// within reports whether path is dir or beneath it. Both are real paths.
+func within(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
 }
@@ -79,7 +79,7 @@ func Locate(path string, dirs, repositories []string) (*Place, error) {
 		return nil, mcp.Errorf("%q is in the repository %q, which belongs to another user; start the server with --repository %q to allow it",
 			path, root, root)
 	}
-	if rel, err := filepath.Rel(root, real); err != nil || IsDotGit(filepath.ToSlash(rel)) {
+	if rel, err := filepath.Rel(root, real); err != nil || isDotGit(filepath.ToSlash(rel)) {
 		return nil, mcp.Errorf("%q is of git's own files; give the folder that has .git", path)
 	}
 	if err := p.find(root); err != nil {
@@ -91,7 +91,7 @@ func Locate(path string, dirs, repositories []string) (*Place, error) {
 // holder is the last of dirs that path, a real one, lies within, or "".
 func holder(path string, dirs []string) (found string) {
 	for _, dir := range dirs {
-		if dir, err := RealPath(dir); err == nil && path != "" && Within(path, dir) {
+		if dir, err := RealPath(dir); err == nil && path != "" && within(path, dir) {
 			found = dir
 		}
 	}
@@ -109,7 +109,7 @@ func Foreign(dir string) bool {
 func Root(dir string) string {
 	for {
 		_, err := os.Lstat(filepath.Join(dir, ".git"))
-		if err == nil || isGitDir(dir) && !IsDotGit(filepath.Base(dir)) {
+		if err == nil || isGitDir(dir) && !isDotGit(filepath.Base(dir)) {
 			return dir
 		}
 		above := filepath.Dir(dir)
@@ -133,8 +133,8 @@ func (p *Place) Submodule(name string) (*Place, error) {
 	return sub, sub.check()
 }
 
-// NeedTree refuses what a bare repository cannot do.
-func (p *Place) NeedTree() error {
+// needTree refuses what a bare repository cannot do.
+func (p *Place) needTree() error {
 	if p.Work == "" {
 		return mcp.Errorf("this operation must be run in a work tree, and this is a bare repository")
 	}
@@ -149,7 +149,7 @@ func (p *Place) find(dir string) error {
 	case err == nil && info.IsDir():
 		p.Work, p.GitDir = dir, dot
 	case err == nil && info.Mode().IsRegular():
-		text, err := ReadSmall(dot)
+		text, err := readSmall(dot)
 		if err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (p *Place) find(dir string) error {
 		if !ok {
 			return mcp.Errorf("%q is not a valid Git repository: its .git file does not say where it is", dir)
 		}
-		p.Work, p.GitDir = dir, JoinIn(dir, strings.TrimRight(string(to), "\r\n"))
+		p.Work, p.GitDir = dir, joinIn(dir, strings.TrimRight(string(to), "\r\n"))
 	case isGitDir(dir):
 		p.GitDir = dir
 	default:
@@ -167,9 +167,9 @@ func (p *Place) find(dir string) error {
 		return err
 	}
 	p.Common = p.GitDir
-	text, err := ReadSmall(filepath.Join(p.GitDir, "commondir"))
+	text, err := readSmall(filepath.Join(p.GitDir, "commondir"))
 	if err == nil {
-		p.Common, err = p.inside(JoinIn(p.GitDir, strings.TrimSpace(string(text))), "its commondir")
+		p.Common, err = p.inside(joinIn(p.GitDir, strings.TrimSpace(string(text))), "its commondir")
 		if err != nil {
 			return err
 		}
@@ -202,15 +202,15 @@ func (p *Place) inside(path, what string) (string, error) {
 	if err != nil {
 		return "", mcp.Errorf("the repository is refused: %s leads to something that is not there", what)
 	}
-	if !Within(real, p.Bound) {
+	if !within(real, p.Bound) {
 		return "", mcp.Errorf("the repository is refused: %s leads outside of %q; if it belongs there, "+
 			"start the server with --repository and a folder that has both", what, p.Bound)
 	}
 	return real, nil
 }
 
-// JoinIn is path, seen from dir unless it is absolute.
-func JoinIn(dir, path string) string {
+// joinIn is path, seen from dir unless it is absolute.
+func joinIn(dir, path string) string {
 	if path = filepath.FromSlash(path); filepath.IsAbs(path) {
 		return path
 	}
@@ -228,19 +228,19 @@ func isGitDir(dir string) bool {
 	return err == nil
 }
 
-// ReadSmall reads a file of Settings, which must not be large.
-func ReadSmall(path string) ([]byte, error) {
+// readSmall reads a file of settings, which must not be large.
+func readSmall(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // opening a pipe would wait
 		return nil, fs.ErrNotExist
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|Nonblock, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it is only read
-	text, err := io.ReadAll(io.LimitReader(f, MaxSmallFile+1))
-	if err == nil && len(text) > MaxSmallFile {
-		err = mcp.Errorf("%q is larger than %d bytes", path, MaxSmallFile)
+	text, err := io.ReadAll(io.LimitReader(f, maxSmallFile+1))
+	if err == nil && len(text) > maxSmallFile {
+		err = mcp.Errorf("%q is larger than %d bytes", path, maxSmallFile)
 	}
 	return text, err
 }
