@@ -96,19 +96,6 @@ func Above(dir string) (string, error) {
 	return root, nil
 }
 
-// open opens the repository at a path, which must lie within what the call may touch.
-func (g *gitServer) open(ctx context.Context, path string) (*gogit.Repository, error) {
-	allowed, err := g.allowed(ctx)
-	if err != nil {
-		return nil, err
-	}
-	place, err := gogit.Locate(path, allowed, g.above)
-	if err != nil {
-		return nil, err
-	}
-	return gogit.Open(ctx, place, g.Limits, progress)
-}
-
 // progress reports progress to the client. The total is unknown. A call that opens a repository twice counts
 // from 0 twice; progress below the last one is not reported.
 func progress(ctx context.Context, done int, what string) error {
@@ -119,9 +106,17 @@ func progress(ctx context.Context, done int, what string) error {
 	return err
 }
 
-// with opens the repository of a call, and closes it after f.
+// with opens the repository at a path, which must lie within what the call may touch, and closes it after f.
 func (g *gitServer) with(ctx context.Context, path string, f func(*gogit.Repository) error) (err error) {
-	r, err := g.open(ctx, path)
+	allowed, err := g.allowed(ctx)
+	if err != nil {
+		return err
+	}
+	place, err := gogit.Locate(path, allowed, g.above)
+	if err != nil {
+		return err
+	}
+	r, err := gogit.Open(ctx, place, g.Limits, progress)
 	if err != nil {
 		return err
 	}

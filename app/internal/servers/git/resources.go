@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"slices"
@@ -20,7 +21,7 @@ type fileIn struct {
 
 // files is the template of the files of the one repository, in each of its commits.
 func (g *gitServer) files() server.Feature {
-	dir := g.Repositories[0]
+	repository := g.Repositories[0]
 	read := func(ctx context.Context, in fileIn) (mcp.ResourceContents, error) {
 		content, err := g.file(ctx, in)
 		if err != nil || gogit.IsBinary(content) || !utf8.Valid(content) {
@@ -33,31 +34,23 @@ func (g *gitServer) files() server.Feature {
 		Description: "A file as it is in a branch, tag or commit; of a folder the names in it.",
 		Complete: map[string]server.Completer{
 			"ref": func(ctx context.Context, value string, _ map[string]string) (names []string, err error) {
-				err = g.with(ctx, dir, func(r *gogit.Repository) error {
+				err = g.with(ctx, repository, func(r *gogit.Repository) error {
 					names, err = r.Refs()
 					return err
 				})
 				return beginning(names, value), err
 			},
 			"path": func(ctx context.Context, value string, sofar map[string]string) (names []string, err error) {
-				folder := path.Dir(value)
-				if strings.HasSuffix(value, "/") {
-					folder = strings.TrimSuffix(value, "/")
-				}
-				if folder == "." {
-					folder = ""
-				}
-				ref := sofar["ref"]
-				if ref == "" {
-					ref = "HEAD"
-				}
-				if gogit.CheckRevision("ref", ref) != nil || folder != "" && gogit.CheckPath(folder) != nil {
+				folder, _ := path.Split(value)
+				dir := strings.TrimSuffix(folder, "/")
+				ref := cmp.Or(sofar["ref"], "HEAD")
+				if gogit.CheckRevision("ref", ref) != nil || dir != "" && gogit.CheckPath(dir) != nil {
 					return nil, nil //nolint:nilerr // there is nothing to complete it with
 				}
-				err = g.with(ctx, dir, func(r *gogit.Repository) error {
-					_, list, err := r.Contents(ref, folder)
+				err = g.with(ctx, repository, func(r *gogit.Repository) error {
+					_, list, err := r.Contents(ref, dir)
 					for _, name := range list {
-						names = append(names, path.Join(folder, name)+name[len(strings.TrimSuffix(name, "/")):])
+						names = append(names, folder+name)
 					}
 					return err
 				})

@@ -60,11 +60,11 @@ func (r *Repository) CreateBranch(name, base string, now time.Time) (from string
 // they would be lost nothing is done. It returns the branch, or "" if HEAD is detached, and the short
 // name of the commit.
 func (r *Repository) Checkout(rev string, now time.Time) (name, at string, err error) {
-	w, release, err := r.lockTree()
+	w, err := r.lockTree()
 	if err != nil {
 		return "", "", err
 	}
-	defer release()
+	defer w.lock.release()
 	if err := w.switches(); err != nil {
 		return "", "", err
 	}
@@ -319,7 +319,7 @@ func (s *switcher) carryOut() error {
 	}
 	err := s.changeFiles()
 	s.idx.Entries = sortedValues(s.entries)
-	return errors.Join(err, s.saveIndex(s.idx))
+	return errors.Join(err, s.saveIndex())
 }
 
 func (s *switcher) changeFiles() (err error) {

@@ -53,11 +53,11 @@ func (r *Repository) endMerge(now time.Time) error {
 
 // Commit makes a commit of what is staged.
 func (r *Repository) Commit(message string, now time.Time) (hash plumbing.Hash, err error) {
-	w, release, err := r.lockTree()
+	w, err := r.lockTree()
 	if err != nil {
 		return hash, err
 	}
-	defer release()
+	defer w.lock.release()
 	for _, e := range w.idx.Entries {
 		if e.Stage != notConflicted {
 			return hash, mcp.Errorf("there are unmerged paths, such as '%s': resolve the conflicts and stage the files first", e.Name)

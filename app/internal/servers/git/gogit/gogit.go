@@ -4,7 +4,6 @@ package gogit
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -43,13 +42,12 @@ type Repository struct {
 	// The folders, which nothing is read or written outside of. tree is nil for a bare repository.
 	tree, dir, shared *os.Root
 
-	commits   int // how many commits were read
-	files     int // how many entries of trees and folders
-	indexLock *lockFile
-	assumed   string // a path of the index that is marked as unchanged, or ""
-	abbrev    int    // how long an abbreviated object name is at least
-	steps     int    // how many things were looked at
-	notes     []string
+	commits int    // how many commits were read
+	files   int    // how many entries of trees and folders
+	assumed string // a path of the index that is marked as unchanged, or ""
+	abbrev  int    // how long an abbreviated object name is at least
+	steps   int    // how many things were looked at
+	notes   []string
 }
 
 // Progress is called now and then with how many things were looked at. Its error ends the work.
@@ -292,10 +290,9 @@ func (r *Repository) compareEntries(from, to *file, path string, f func(path str
 	}
 	dirs := [2]plumbing.Hash{}
 	files := [2]*file{from, to}
-	anyDir := false
 	for i, e := range files {
 		if e != nil && e.mode == filemode.Dir {
-			dirs[i], files[i], anyDir = e.hash, nil, true
+			dirs[i], files[i] = e.hash, nil
 		}
 	}
 	if files[0] != nil || files[1] != nil {
@@ -303,10 +300,7 @@ func (r *Repository) compareEntries(from, to *file, path string, f func(path str
 			return err
 		}
 	}
-	if anyDir {
-		return r.compareTrees(dirs[0], dirs[1], path, f)
-	}
-	return nil
+	return r.compareTrees(dirs[0], dirs[1], path, f)
 }
 
 // sortedValues lists the values in the order of their keys.
@@ -440,21 +434,6 @@ func noChecksum(f io.ReaderAt, size int64) bool {
 	var sum plumbing.Hash
 	_, err := f.ReadAt(sum[:], size-int64(len(sum)))
 	return err == nil && sum.IsZero()
-}
-
-// writeIndex replaces the index, which is locked.
-func (r *Repository) writeIndex(idx *index.Index) error {
-	idx.Version = 2
-	for _, e := range idx.Entries {
-		if e.IntentToAdd || e.SkipWorktree {
-			idx.Version = 3
-		}
-	}
-	var b bytes.Buffer
-	if err := index.NewEncoder(&b).Encode(idx); err != nil {
-		return err
-	}
-	return r.indexLock.replace(b.Bytes())
 }
 
 // shorten abbreviates an object name to where it is unique, as git does.

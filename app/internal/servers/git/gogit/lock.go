@@ -30,9 +30,7 @@ func lock(dir *os.Root, name string) (*lockFile, error) {
 // replace gives the file new contents and releases the lock.
 func (l *lockFile) replace(text []byte) error {
 	_, err := l.file.Write(text)
-	if closeErr := l.file.Close(); err == nil {
-		err = closeErr
-	}
+	err = errors.Join(err, l.file.Close())
 	l.file = nil
 	if err == nil {
 		err = l.dir.Rename(l.name+".lock", l.name)

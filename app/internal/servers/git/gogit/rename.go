@@ -125,9 +125,8 @@ func (r *renames) sameName(gone, came []*change) {
 // alike joins the other files that are alike, the most alike first.
 func (r *renames) alike(gone, came []*change) {
 	type pair struct {
-		from, to *change
-		score    int
-		name     bool
+		from, to    *change
+		score, name int // name is 1 for the same base name
 	}
 	var pairs []pair
 	for _, to := range came {
@@ -135,22 +134,17 @@ func (r *renames) alike(gone, came []*change) {
 			if r.ctx.Err() != nil {
 				return
 			}
-			if score := r.score(from, to); score >= leastAlike {
-				pairs = append(pairs, pair{from, to, score, path.Base(from.from.path) == path.Base(to.to.path)})
+			p := pair{from: from, to: to, score: r.score(from, to)}
+			if path.Base(from.from.path) == path.Base(to.to.path) {
+				p.name = 1
+			}
+			if p.score >= leastAlike {
+				pairs = append(pairs, p)
 			}
 		}
 	}
 	slices.SortStableFunc(pairs, func(a, b pair) int {
-		if c := cmp.Compare(b.score, a.score); c != 0 {
-			return c
-		}
-		switch {
-		case a.name && !b.name:
-			return -1
-		case b.name && !a.name:
-			return 1
-		}
-		return 0
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.name, a.name))
 	})
 	for _, p := range pairs {
 		if !r.used[p.from] && !r.used[p.to] {

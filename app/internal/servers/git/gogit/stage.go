@@ -29,11 +29,11 @@ func (r *Repository) Add(files []string) (*Added, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, release, err := r.lockTree()
+	w, err := r.lockTree()
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer w.lock.release()
 	if err := r.keepsMarks(); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (r *Repository) Add(files []string) (*Added, error) {
 			w.idx.Entries = append(w.idx.Entries, e)
 		}
 	}
-	return done, r.saveIndex(w.idx)
+	return done, w.saveIndex()
 }
 
 // byName returns the entries of the index without a conflict by their paths, and the paths with one.
@@ -354,26 +354,13 @@ func (w *workTree) stage(name string, entries map[string]*index.Entry) error {
 	return nil
 }
 
-// saveIndex writes the index. Entries that may have been changed after their time was taken are
-// marked, so that they are read the next time.
-func (r *Repository) saveIndex(idx *index.Index) error {
-	for _, e := range idx.Entries {
-		if !idx.ModTime.IsZero() && !e.ModifiedAt.Before(idx.ModTime) && e.Mode != filemode.Submodule {
-			e.ModifiedAt, e.Size = time.Time{}, 0
-		}
-	}
-	// What the index keeps about trees no longer holds.
-	idx.Cache, idx.ResolveUndo, idx.EndOfIndexEntry = nil, nil, nil
-	return r.writeIndex(idx)
-}
-
 // Reset makes the index that of the current commit, or empty before the first one, and ends a merge.
 func (r *Repository) Reset(now time.Time) error {
-	w, release, err := r.lockTree()
+	w, err := r.lockTree()
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer w.lock.release()
 	if err := r.keepsMarks(); err != nil {
 		return err
 	}
@@ -400,7 +387,7 @@ func (r *Repository) Reset(now time.Time) error {
 		}
 		w.idx.Entries = append(w.idx.Entries, e)
 	}
-	if err := r.saveIndex(w.idx); err != nil {
+	if err := w.saveIndex(); err != nil {
 		return err
 	}
 	return r.endMerge(now)

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -82,6 +83,7 @@ type workTree struct {
 	idx     *index.Index
 	parents parents
 	rules   *conversion
+	lock    *lockFile // of the index; nil for a call that changes nothing
 }
 
 func (r *Repository) openTree() (*workTree, error) {
@@ -96,18 +98,44 @@ func (r *Repository) openTree() (*workTree, error) {
 	return &workTree{Repository: r, idx: idx, parents: make(parents), rules: rules}, err
 }
 
-// lockTree is openTree for a change. Until release, git does not change the index.
-func (r *Repository) lockTree() (w *workTree, release func(), err error) {
+// lockTree is openTree for a change: git does not change the index until its lock is released.
+func (r *Repository) lockTree() (*workTree, error) {
 	if err := r.place.needTree(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if r.indexLock, err = lock(r.dir, "index"); err != nil {
-		return nil, nil, err
+	l, err := lock(r.dir, "index")
+	if err != nil {
+		return nil, err
 	}
-	if w, err = r.openTree(); err != nil {
-		r.indexLock.release()
+	w, err := r.openTree()
+	if err != nil {
+		l.release()
+		return nil, err
 	}
-	return w, r.indexLock.release, err
+	w.lock = l
+	return w, nil
+}
+
+// saveIndex replaces the index, which is locked. Entries that may have been changed after their time was
+// taken are marked, so that they are read the next time.
+func (w *workTree) saveIndex() error {
+	idx := w.idx
+	idx.Version = 2
+	for _, e := range idx.Entries {
+		if !idx.ModTime.IsZero() && !e.ModifiedAt.Before(idx.ModTime) && e.Mode != filemode.Submodule {
+			e.ModifiedAt, e.Size = time.Time{}, 0
+		}
+		if e.IntentToAdd || e.SkipWorktree {
+			idx.Version = 3
+		}
+	}
+	// What the index keeps about trees no longer holds.
+	idx.Cache, idx.ResolveUndo, idx.EndOfIndexEntry = nil, nil, nil
+	var b bytes.Buffer
+	if err := index.NewEncoder(&b).Encode(idx); err != nil {
+		return err
+	}
+	return w.lock.replace(b.Bytes())
 }
 
 // present is the file of the working tree at an entry of the index, or nil. If nothing says that it
@@ -241,10 +269,7 @@ func (w *workTree) submodule(e *index.Entry, info fs.FileInfo) (*side, error) {
 		return staged, nil //nolint:nilerr // what it is at is not known
 	}
 	_, at, err := sub.head()
-	if closeErr := sub.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil || at.IsZero() {
+	if err = errors.Join(err, sub.Close()); err != nil || at.IsZero() {
 		return staged, w.ended()
 	}
 	return w.stored(e.Name, &file{e.Mode, at}), nil
