@@ -197,6 +197,7 @@ func (s *switcher) plan(from, to plumbing.Hash) error {
 		return mcp.Errorf("The following untracked working tree files would be overwritten by checkout:%s\n"+
 			"Please move or remove them before you switch branches.\nAborting", list(s.covered))
 	}
+	var kept int64
 	for _, to := range s.write {
 		if err := s.step("checking files"); err != nil {
 			return err
@@ -207,8 +208,12 @@ func (s *switcher) plan(from, to plumbing.Hash) error {
 		if err := checkLink(to.path, to.mode); err != nil {
 			return err
 		}
-		if _, err := to.read(); err != nil { // a file that is too large or damaged must not end a checkout halfway
+		text, err := to.read() // a file that is too large or damaged must not end a checkout halfway
+		if err != nil {
 			return mcp.Errorf("%q cannot be checked out: %w", to.path, err)
+		}
+		if kept += int64(len(text)); kept <= s.limits.Object { // the others are read again
+			to.read = func() ([]byte, error) { return text, nil }
 		}
 	}
 	return nil
