@@ -37,8 +37,11 @@ func (r *Repository) endMerge(now time.Time) error {
 		}
 	}
 	_, aside, err := r.pseudo("MERGE_AUTOSTASH")
-	if err != nil || !r.objects.has(aside) {
-		return nil //nolint:nilerr // there is nothing that the stash can keep
+	if err == nil {
+		_, err = r.readCommit(aside)
+	}
+	if err != nil {
+		return r.ended() // there is nothing that the stash can keep
 	}
 	top, err := r.reference(stash)
 	if err == nil || errors.Is(err, plumbing.ErrReferenceNotFound) {

@@ -62,10 +62,6 @@ func (r *Repository) DiffTarget(t Target, lines int, out io.Writer) error {
 
 // patch writes changes as git diff does.
 func (w *workTree) patch(list []*change, lines int, out io.Writer) error {
-	list, err := findRenames(w.ctx, list)
-	if err != nil {
-		return err
-	}
 	p := &patcher{Repository: w.Repository, out: out, context: lines, rules: w.rules}
 	return p.writeAll(list)
 }
@@ -178,9 +174,6 @@ func (r *Repository) Show(c *object.Commit, out io.Writer) error {
 	}
 	list, err := r.between(parent, c.TreeHash)
 	if err != nil {
-		return err
-	}
-	if list, err = findRenames(r.ctx, list); err != nil {
 		return err
 	}
 	p := &patcher{Repository: r, out: out, context: 3, show: true}

@@ -23,7 +23,12 @@ type patcher struct {
 	rules   *conversion
 }
 
+// writeAll writes changes, of which some are renames.
 func (p *patcher) writeAll(list []*change) error {
+	list, err := findRenames(p.ctx, list)
+	if err != nil {
+		return err
+	}
 	for _, c := range list {
 		if err := p.step("writing a diff"); err != nil {
 			return err
