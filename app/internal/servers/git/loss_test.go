@@ -93,6 +93,14 @@ func TestBranchesAsGit(t *testing.T) {
 			symbolic(t, dir, "link", "deep/new")
 			gitIn(t, dir, "symbolic-ref", "HEAD", "refs/heads/link")
 		}, "git_commit", map[string]any{"message": "m\n"}, []string{"commit", "-q", "-m", "m"}},
+		{"commit of what was picked", func(t *testing.T, dir string) {
+			gitIn(t, dir, "checkout", "-q", "other")
+			stageFile(t)(dir)
+			gitIn(t, dir, "commit", "-q", "-m", "picked", "--author", "Bob <bob@example.com>", "--date", "1600000000 -0330")
+			gitIn(t, dir, "checkout", "-q", "main")
+			gitIn(t, dir, "cherry-pick", "--no-commit", "other")
+			put(t, filepath.Join(dir, ".git", "CHERRY_PICK_HEAD"), gitIn(t, dir, "rev-parse", "other"))
+		}, "git_commit", map[string]any{"message": "m\n"}, []string{"commit", "-q", "-m", "m"}},
 		{
 			"create over a symbolic one to nothing", func(t *testing.T, dir string) { symbolic(t, dir, "link", "new") },
 			"git_create_branch",

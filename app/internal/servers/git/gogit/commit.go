@@ -76,6 +76,14 @@ func (r *Repository) Commit(message string, now time.Time) (hash plumbing.Hash, 
 	}
 	c := &object.Commit{TreeHash: tree, Message: message}
 	c.Author, c.Committer = r.signature("author", now), r.signature("committer", now)
+	what := "commit"
+	if _, at, err := r.pseudo("CHERRY_PICK_HEAD"); err == nil {
+		picked, err := r.readCommit(at)
+		if err != nil {
+			return hash, err
+		}
+		what, c.Author = "commit (cherry-pick)", picked.Author
+	}
 	_, head, err := r.head()
 	if err != nil {
 		return hash, err
@@ -96,7 +104,6 @@ func (r *Repository) Commit(message string, now time.Time) (hash plumbing.Hash, 
 	if hash, err = r.objects.encode(c); err != nil {
 		return hash, err
 	}
-	what := "commit"
 	switch {
 	case head.IsZero():
 		what = "commit (initial)"

@@ -98,13 +98,6 @@ func holder(path string, dirs []string) (found string) {
 	return found
 }
 
-// Foreign reports whether a folder belongs to another user than the one of this process and root. It is false
-// on systems without such owners.
-func Foreign(dir string) bool {
-	info, err := os.Stat(dir)
-	return err == nil && foreign(info)
-}
-
 // Root is the folder of the repository that dir, a real path, is in, or "".
 func Root(dir string) string {
 	for {
@@ -112,16 +105,16 @@ func Root(dir string) string {
 		if err == nil || isGitDir(dir) && !isDotGit(filepath.Base(dir)) {
 			return dir
 		}
-		above := filepath.Dir(dir)
-		if above == dir {
+		up := filepath.Dir(dir)
+		if up == dir {
 			return ""
 		}
-		dir = above
+		dir = up
 	}
 }
 
-// Submodule finds the repository of a submodule, whose parts have to lie within the same bound.
-func (p *Place) Submodule(name string) (*Place, error) {
+// submodule finds the repository of a submodule, whose parts have to lie within the same bound.
+func (p *Place) submodule(name string) (*Place, error) {
 	dir := filepath.Join(p.Work, filepath.FromSlash(name))
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
 		return nil, err

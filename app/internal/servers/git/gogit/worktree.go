@@ -260,7 +260,7 @@ func (w *workTree) submodule(e *index.Entry, info fs.FileInfo) (*side, error) {
 	if !info.IsDir() {
 		return nil, nil
 	}
-	p, err := w.place.Submodule(e.Name)
+	p, err := w.place.submodule(e.Name)
 	if err != nil {
 		return staged, nil //nolint:nilerr // what it is at is not known
 	}
