@@ -205,7 +205,7 @@ func (s *switcher) plan(from, to plumbing.Hash) error {
 		if err := s.rules.unsupported(to.path); err != nil {
 			return err
 		}
-		if err := checkLink(to.path, to.mode); err != nil {
+		if err := checkFile(to.path, to.mode); err != nil {
 			return err
 		}
 		text, err := to.read() // a file that is too large or damaged must not end a checkout halfway

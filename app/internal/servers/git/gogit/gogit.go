@@ -277,7 +277,7 @@ const maxDepth = 500
 
 // checkEntry refuses names in trees that would lead elsewhere when they are written to a disk.
 func checkEntry(dir string, e object.TreeEntry) error {
-	if !ValidName(e.Name, onWindows) {
+	if !ValidName(e.Name, false) {
 		return mcp.Errorf("a commit of the repository has an entry %q, which is refused", path.Join(dir, e.Name))
 	}
 	return nil

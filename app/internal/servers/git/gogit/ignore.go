@@ -27,13 +27,24 @@ func (r *Repository) excludes() ([]ignorePattern, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		out = append(out, ignorePatterns(text, nil)...)
+		out = append(out, ignorePatterns(text, 0)...)
 	}
 	return out, nil
 }
 
-// ignorePatterns reads the file of patterns that is in the folder domain.
-func ignorePatterns(text []byte, domain []string) []ignorePattern {
+// ignoredIn adds the patterns of the .gitignore file of a folder of the working tree to those of the folders
+// above it.
+func (r *Repository) ignoredIn(dir string, patterns []ignorePattern) ([]ignorePattern, error) {
+	file := path.Join(dir, ".gitignore")
+	text, err := readSettings(r.tree, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return patterns, nil
+	}
+	return append(slices.Clip(patterns), ignorePatterns(text, strings.Count(file, "/"))...), err
+}
+
+// ignorePatterns reads a file of patterns that is so many folders below the topmost one.
+func ignorePatterns(text []byte, domain int) []ignorePattern {
 	var out []ignorePattern
 	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\ufeff"))) {
 		s := strings.TrimSuffix(strings.TrimSuffix(string(line), "\n"), "\r")
@@ -43,7 +54,7 @@ func ignorePatterns(text []byte, domain []string) []ignorePattern {
 		if s == "" || s[0] == '#' {
 			continue
 		}
-		p := ignorePattern{domain: len(domain)}
+		p := ignorePattern{domain: domain}
 		s, p.include = strings.CutPrefix(s, "!")
 		s, p.folders = strings.CutSuffix(classes(s), "/")
 		p.parts = strings.Split(strings.TrimPrefix(s, "/"), "/")

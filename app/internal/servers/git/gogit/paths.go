@@ -77,15 +77,13 @@ func QuotePath(path string) string {
 	return `"` + b.String() + `"`
 }
 
-// ValidPath reports whether a path is one that the index and trees may have.
+// validPath reports whether a path is one that the index may have, and a file of the working tree.
 func validPath(name string) bool {
-	return !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return !ValidName(part, onWindows) })
+	return !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return !ValidName(part, runtime.GOOS == "windows") })
 }
 
-// onWindows is whether files are written to the file systems of Windows.
-const onWindows = runtime.GOOS == "windows"
-
 // ValidName reports whether a name is one that a tree may have: it leads nowhere else when it is written.
+// For windows, it also has to be the name of a file there.
 func ValidName(name string, windows bool) bool {
 	if windows && (strings.ContainsAny(name, `\<>:"|?*`) || strings.ContainsFunc(name, unicode.IsControl) ||
 		strings.TrimRight(name, " .") != name || !filepath.IsLocal(name)) {
@@ -105,9 +103,13 @@ func isDotGit(name string) bool {
 // parts are what lies between the slashes of a path, and the backslashes, which Windows takes for slashes.
 func parts(path string) []string { return strings.Split(strings.ReplaceAll(path, `\`, "/"), "/") }
 
-// checkLink refuses the path of a symbolic link where git does: in the place of .gitmodules, by any
-// name that some file system takes for it, the settings of submodules would come from elsewhere.
-func checkLink(name string, mode filemode.FileMode) error {
+// checkFile refuses what git neither stages nor writes: on Windows a path that means something else there,
+// and a symbolic link in the place of .gitmodules, by any name that some file system takes for it. With such
+// a link the settings of submodules would come from elsewhere.
+func checkFile(name string, mode filemode.FileMode) error {
+	if !validPath(name) {
+		return mcp.Errorf("%q is refused: no file can have this path here", name)
+	}
 	if mode == filemode.Symlink && slices.ContainsFunc(parts(name), isDotGitmodules) {
 		return mcp.Errorf("%q is a symbolic link, and git takes no link for .gitmodules; replace it with a file", name)
 	}

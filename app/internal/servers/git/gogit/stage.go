@@ -217,10 +217,7 @@ func (w *workTree) choose(names []string, p *pathspec) (map[string]bool, error) 
 	known, err := s.knows(names)
 	if err == nil && !known {
 		s.whole = true
-		var patterns []ignorePattern
-		if patterns, err = w.excludes(); err == nil {
-			err = s.walk("", patterns, false, take)
-		}
+		err = s.all(take)
 	}
 	if err != nil {
 		return nil, err
@@ -280,10 +277,7 @@ func (w *workTree) ignored(name string, dir bool) bool {
 	}
 	parts := strings.Split(name, "/")
 	for i := range parts {
-		file := path.Join(path.Join(parts[:i]...), ".gitignore")
-		if text, err := readSettings(w.tree, file); err == nil {
-			patterns = append(patterns, ignorePatterns(text, parts[:i])...)
-		} else if !errors.Is(err, fs.ErrNotExist) {
+		if patterns, err = w.ignoredIn(path.Join(parts[:i]...), patterns); err != nil {
 			return false // a walk fails because of it, and a checkout keeps the file
 		}
 		if skip, err := w.ignores(patterns, parts[:i+1], dir || i < len(parts)-1); skip || err != nil {
@@ -340,7 +334,7 @@ func (w *workTree) stage(name string, entries map[string]*index.Entry) error {
 		e.Mode, was = old.Mode, old.Hash
 	}
 	e.Mode = w.mode(info, e.Mode)
-	if err := checkLink(name, e.Mode); err != nil {
+	if err := checkFile(name, e.Mode); err != nil {
 		return err
 	}
 	text, err := w.clean(name, was)
@@ -379,7 +373,7 @@ func (r *Repository) Reset(now time.Time) error {
 			return err
 		}
 		f, e := files[name], kept[name]
-		if err := checkLink(name, f.mode); err != nil {
+		if err := checkFile(name, f.mode); err != nil {
 			return err
 		}
 		if e == nil || e.IntentToAdd || f != (file{e.Mode, e.Hash}) {

@@ -324,13 +324,8 @@ func (r *Repository) staged(idx *index.Index) ([]*change, error) {
 
 // untracked lists files and folders that git does not know and is not told to ignore.
 func (w *workTree) untracked() ([]string, error) {
-	s := w.search()
-	patterns, err := w.excludes()
-	if err != nil {
-		return nil, err
-	}
 	var list []string
-	err = s.walk("", patterns, false, func(name string) error {
+	err := w.search().all(func(name string) error {
 		list = append(list, name)
 		return nil
 	})
@@ -358,6 +353,15 @@ func (w *workTree) search() *search {
 	return s
 }
 
+// all calls found for each file or folder of the working tree that is not ignored.
+func (s *search) all(found func(string) error) error {
+	patterns, err := s.excludes()
+	if err != nil {
+		return err
+	}
+	return s.walk("", patterns, false, found)
+}
+
 // walk calls found for each file or folder of dir that is not ignored.
 func (s *search) walk(dir string, patterns []ignorePattern, ignored bool, found func(string) error) error {
 	list, err := s.readDir(cmp.Or(dir, "."))
@@ -367,13 +371,7 @@ func (s *search) walk(dir string, patterns []ignorePattern, ignored bool, found 
 	if strings.Count(dir, "/") > maxDepth {
 		return mcp.Errorf("the folders are nested more than %d deep", maxDepth)
 	}
-	var domain []string
-	if dir != "" {
-		domain = strings.Split(dir, "/")
-	}
-	if text, err := readSettings(s.tree, path.Join(dir, ".gitignore")); err == nil {
-		patterns = append(patterns[:len(patterns):len(patterns)], ignorePatterns(text, domain)...)
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	if patterns, err = s.ignoredIn(dir, patterns); err != nil {
 		return err
 	}
 	for _, e := range list {
@@ -384,12 +382,11 @@ func (s *search) walk(dir string, patterns []ignorePattern, ignored bool, found 
 			continue
 		}
 		name := path.Join(dir, e.Name())
-		skip, err := s.ignores(patterns, append(domain[:len(domain):len(domain)], e.Name()), e.IsDir())
+		skip, err := s.ignores(patterns, strings.Split(name, "/"), e.IsDir())
 		if err != nil {
 			return err
 		}
-		skip = skip || ignored
-		if err := s.visit(name, e, patterns, skip, found); err != nil {
+		if err := s.visit(name, e, patterns, skip || ignored, found); err != nil {
 			return err
 		}
 	}
