@@ -70,19 +70,25 @@ func (r *Repository) Status(out io.Writer) error {
 		add+" <file>...\" to update what will be committed", "restore <file>...\" to discard changes in working directory")
 	section(&b, "Untracked files", untracked, QuotePath, "add <file>...\" to include in what will be committed")
 	if len(staged) == 0 {
-		switch {
-		case len(unstaged) > 0 || len(conflicts) > 0:
-			b.WriteString("no changes added to commit (use \"git add\" and/or \"git commit -a\")\n")
-		case len(untracked) > 0:
-			b.WriteString("nothing added to commit but untracked files present (use \"git add\" to track)\n")
-		case commit.IsZero():
-			b.WriteString("nothing to commit (create/copy files and use \"git add\" to track)\n")
-		case !merging:
-			b.WriteString("nothing to commit, working tree clean\n")
-		}
+		b.WriteString(nothingStaged(len(unstaged)+len(conflicts) > 0, len(untracked) > 0, commit.IsZero(), merging))
 	}
 	_, err = io.WriteString(out, b.String())
 	return err
+}
+
+// nothingStaged is the last line of a status where nothing is staged.
+func nothingStaged(changed, untracked, first, merging bool) string {
+	switch {
+	case changed:
+		return "no changes added to commit (use \"git add\" and/or \"git commit -a\")\n"
+	case untracked:
+		return "nothing added to commit but untracked files present (use \"git add\" to track)\n"
+	case first:
+		return "nothing to commit (create/copy files and use \"git add\" to track)\n"
+	case !merging:
+		return "nothing to commit, working tree clean\n"
+	}
+	return ""
 }
 
 // conflictLabels are by the stages that there are: 1 is the common ancestor, 2 ours, 4 theirs.
