@@ -155,7 +155,7 @@ func maskedCopy[T any](p *program, v *T) (*T, error) {
 	return made, nil
 }
 
-// printMaskedJSON is printJSON without the secrets of this run.
+// printMaskedJSON is PrintJSON without the secrets of this run.
 func (p *program) printMaskedJSON(v any) error {
 	raw, err := jsonrpc.JSON(v).AppendJSON(nil)
 	if err != nil {

@@ -98,7 +98,7 @@ func (c *Console) NotePart(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.Streams.Err, format, args...) // closed: nothing is lost
 }
 
-// ErrOf is standard error for what a server writes on its own: escaped at a terminal, as print does.
+// ErrOf is standard error for what a server writes on its own: escaped at a terminal, as Print does.
 func (c *Console) ErrOf() io.Writer {
 	if c.Streams.ErrTerminal {
 		return &escaping{w: c.Streams.Err, escape: host.Escape}
@@ -106,7 +106,7 @@ func (c *Console) ErrOf() io.Writer {
 	return c.Streams.Err
 }
 
-// JSONOut is standard output for lines of JSON: escaped at a terminal, as printJSONLines does.
+// JSONOut is standard output for lines of JSON: escaped at a terminal, as PrintJSONLines does.
 func (c *Console) JSONOut() io.Writer {
 	if c.Streams.OutTerminal {
 		return &escaping{w: c.Streams.Out, escape: EscapeJSON}

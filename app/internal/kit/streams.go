@@ -59,7 +59,7 @@ type Streams struct {
 
 	// diverted gets the Ctrl-C of a command that handles it by itself; nil otherwise.
 	diverted atomic.Pointer[chan os.Signal]
-	// secrets is what mask returns; nil before its first call.
+	// secrets is what Masker returns; nil before its first call.
 	secrets atomic.Pointer[mask.Masker]
 }
 
@@ -119,7 +119,7 @@ func readSecret(ctx context.Context) (string, error) {
 	}
 }
 
-// UseMasker makes m what mask returns, in the place of one with the secrets of the environment.
+// UseMasker makes m what Masker returns, instead of one with the secrets of the environment.
 func (s *Streams) UseMasker(m *mask.Masker) { s.secrets.Store(m) }
 
 // DivertInterrupts has the person's Ctrl-C go to c until the function that it returns is called. What
@@ -153,7 +153,7 @@ func drawable() bool {
 }
 
 // Masker returns the Masker of the secrets that this run sends to servers. A server can repeat them
-// wherever it writes: [sharedWriter] masks them in standard error, and commands that report on a
+// wherever it writes: the program masks them in standard error, and commands that report on a
 // server mask them in the report. The result of a call, read or prompt is printed as it came.
 func (s *Streams) Masker() *mask.Masker {
 	if m := s.secrets.Load(); m != nil {
