@@ -20,15 +20,19 @@ import (
 const maxSide = 8000
 
 // maxPixels is the most pixels of an image that is given as content: decoding it takes up to half a second
-// and 128 MB. A small body can have more pixels than memory has.
-const maxPixels = 16_000_000
+// and 200 MB. A small body can have more pixels than memory has.
+const maxPixels = 17_000_000
 
 // pngEnd is the chunk that ends a PNG.
 const pngEnd = "\x00\x00\x00\x00IEND\xaeB\x60\x82"
 
-// checkImage returns why a body of a type in shownImages cannot be given as content, or "". It decodes all
-// but WebP, of which it reads the header, and of a GIF only the first picture. One image is decoded at a
-// time. The error is the cause of the cancellation of ctx.
+// progressive is the marker of the frame of a progressive JPEG. The data of other segments can have it, too.
+const progressive = "\xff\xc2"
+
+// checkImage returns why a body of a type in shownImages cannot be given as content, or "". It decodes the
+// pixels, of a GIF those of the first picture. Of WebP and of progressive JPEG it reads only the header and
+// looks for the end: each scan of the latter takes the time of the whole picture, and a body can have tens
+// of thousands. One image is decoded at a time. The error is the cause of the cancellation of ctx.
 func (f *fetcher) checkImage(ctx context.Context, kind string, body []byte) (reason string, err error) {
 	const damaged = "it is damaged or cut off"
 	var whole bool
@@ -54,6 +58,8 @@ func (f *fetcher) checkImage(ctx context.Context, kind string, body []byte) (rea
 		return fmt.Sprintf("it has %d x %d pixels and a side may have %d", config.Width, config.Height, maxSide), nil
 	case config.Width*config.Height > maxPixels:
 		return fmt.Sprintf("it has %d x %d pixels and may have %d in all", config.Width, config.Height, maxPixels), nil
+	case kind == "image/jpeg" && bytes.Contains(body, []byte(progressive)):
+		return "", nil
 	}
 	select {
 	case f.decoding <- struct{}{}:
