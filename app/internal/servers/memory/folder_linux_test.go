@@ -37,7 +37,14 @@ func TestFolderNotSynced(t *testing.T) {
 		}
 		defer func() { _ = unix.Setfsuid(0) }()
 	}
-	for changes, name := range []string{"one", "two"} {
+	for changes, name := range []string{"one", "two", "three"} {
+		if name == "three" { // is made although a bad line is set aside before
+			old, err := os.ReadFile(path)
+			if err = errors.Join(err, os.WriteFile(path, append(old, "broken\n"...), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			s.o.SetAside = true
+		}
 		err := s.change(t.Context(), adding(name))
 		if err == nil || !strings.Contains(err.Error(), "the memory is changed, but a failure of the machine can undo that") || told != changes+1 {
 			t.Errorf("%s: %v, told %d times", name, err, told)

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,16 +208,19 @@ func (s *store) makeOnce(ctx context.Context, changes []*pending) error {
 			return err
 		}
 	}
-	changed := false
+	var changed []*pending
 	for i, c := range changes {
 		did, err := c.do(servers.NewSteps(c.ctx), s.graph)
 		if err != nil && c.ctx.Err() != nil {
 			s.graph, c.err = nil, err // a part of the change may be in the graph
 			return s.makeOnce(ctx, slices.Delete(slices.Clone(changes), i, i+1))
 		}
-		changed, c.err = changed || did && err == nil, err
+		if did && err == nil {
+			changed = append(changed, c)
+		}
+		c.err = err
 	}
-	if !changed {
+	if len(changed) == 0 {
 		return nil
 	}
 	err := s.save(ctx)
@@ -226,8 +228,8 @@ func (s *store) makeOnce(ctx context.Context, changes []*pending) error {
 		s.graph = nil // it has what the file has not
 		return err
 	}
-	for _, c := range changes { // which are made
-		c.err = cmp.Or(c.err, err)
+	for _, c := range changed {
+		c.err = err
 	}
 	stamp := s.stamp
 	s.written.Store(&stamp)
@@ -389,7 +391,7 @@ func (s *store) setAside(ctx context.Context, g *graph) error {
 	}
 	count := len(g.bad)
 	s.graph, g.bad = g, nil
-	if err := s.save(ctx); err != nil {
+	if err := s.save(ctx); err != nil && !errors.Is(err, safefile.ErrFolder) {
 		s.graph = nil
 		return err
 	}
