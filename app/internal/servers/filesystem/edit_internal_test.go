@@ -50,12 +50,21 @@ func FuzzEdit(f *testing.F) {
 	})
 }
 
-// How lines differ that are longer than maxLikeness is not looked for: their beginnings are shown.
+// How lines differ that are longer than maxLikeness is not looked for: the hint says where they do, and
+// claims no more.
 func TestLongLinesCompared(t *testing.T) {
 	long := strings.Repeat("x ", maxLikeness)
-	hint, err := compare(servers.NewSteps(t.Context()), []string{long + "\tend"}, []string{long + " end"}, 0)
-	if err != nil || !strings.Contains(hint, "Line 1 differs: the file has") {
-		t.Errorf("%v, %.300q", err, hint)
+	for name, test := range map[string]struct{ is, want, says string }{
+		"at the end":       {long + "\tend", long + " end", `Line 1 differs after 8192 bytes (indentation is not counted): the file has "\tend" there, and oldText has " end".`},
+		"another look":     {"\"a\" " + long + "1", "\u201ca\u201d " + long + "2", `Line 1 differs after 0 bytes`},
+		"indentation":      {"\t\t" + long + "1", "  " + long + "2", `Line 1 differs after 8192 bytes`},
+		"within a letter":  {"é" + long, "è" + long, `differs after 0 bytes (indentation is not counted): the file has "\u00e9x`},
+		"a beginning only": {long + "more", strings.TrimSpace(long), `the file has " more" there, and oldText has "".`},
+	} {
+		hint, err := compare(servers.NewSteps(t.Context()), []string{test.is}, []string{test.want}, 0)
+		if err != nil || !strings.Contains(hint, test.says) || strings.Contains(hint, "only in") {
+			t.Errorf("%s: %v, %.400q", name, err, hint[max(0, len(hint)-400):])
+		}
 	}
 }
 

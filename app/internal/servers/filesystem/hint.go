@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -134,13 +135,30 @@ func compare(steps *servers.Steps, lines, old []string, at int) (string, error) 
 			break
 		}
 		if is := lines[at+i]; strings.TrimSpace(is) != strings.TrimSpace(want) {
-			is, want := is[:min(len(is), maxLikeness)], want[:min(len(want), maxLikeness)]
-			ascii := plainName(is) == plainName(want)
-			fmt.Fprintf(&b, "Line %d differs%s: the file has %s, and oldText has %s.", at+i+1, reason(is, want), quote(is, ascii), quote(want, ascii))
+			b.WriteString(difference(at+i+1, is, want))
 			break
 		}
 	}
 	return b.String(), nil
+}
+
+// difference tells how a line of a file differs from one of oldText. How lines differ that are longer than
+// maxLikeness is not looked for: it shows where.
+func difference(number int, is, want string) string {
+	if len(is) <= maxLikeness && len(want) <= maxLikeness {
+		ascii := plainName(is) == plainName(want)
+		return fmt.Sprintf("Line %d differs%s: the file has %s, and oldText has %s.", number, reason(is, want), quote(is, ascii), quote(want, ascii))
+	}
+	is, want = strings.TrimSpace(is), strings.TrimSpace(want)
+	at := 0
+	for at < min(len(is), len(want)) && is[at] == want[at] {
+		at++
+	}
+	for at > 0 && at < len(is) && !utf8.RuneStart(is[at]) {
+		at--
+	}
+	return fmt.Sprintf("Line %d differs after %d bytes (indentation is not counted): the file has %s there, and oldText has %s.",
+		number, at, quote(is[at:], true), quote(want[at:], true))
 }
 
 // differences are the ways in which two lines can differ and look the same, and the functions that

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -340,8 +341,8 @@ func (m *mover) contents(f, source *os.File, from, to place, info fs.FileInfo) e
 		if err := servers.Ended(m.ctx); err != nil {
 			return err
 		}
-		begin, end, err := skipHole(f, source, to, info, at)
-		if err != nil || begin == info.Size() {
+		begin, end, err := m.skipHole(f, source, to, info, at)
+		if err != nil || sparse(info) && begin == info.Size() {
 			return err
 		}
 		n, err := source.Read(buf[:min(int64(len(buf)), end-begin)])
@@ -368,19 +369,29 @@ func (m *mover) contents(f, source *os.File, from, to place, info fs.FileInfo) e
 	}
 }
 
+// holeStep is how much a file grows at once by a hole: a file system without holes writes zeros there.
+const holeStep = 64 << 20
+
 // skipHole returns where the next part of a file that is no hole is, from at on, and leaves a hole before
-// it in the copy f.
-func skipHole(f, source *os.File, to place, info fs.FileInfo, at int64) (begin, end int64, err error) {
+// it in the copy f. Some file systems report a size of 0 for files that have contents: what is not sparse
+// ends where it ends.
+func (m *mover) skipHole(f, source *os.File, to place, info fs.FileInfo, at int64) (begin, end int64, err error) {
 	size := info.Size()
 	if !sparse(info) {
-		return at, size, nil
+		return at, math.MaxInt64, nil
 	}
 	if begin, end = extent(source, at, size); begin == at {
 		return begin, end, nil
 	}
-	_, err = f.Seek(begin, io.SeekStart)
-	if err == nil && begin == size {
-		err = f.Truncate(size)
+	for grown := at; err == nil && grown < begin; {
+		if err := servers.Ended(m.ctx); err != nil {
+			return 0, 0, err
+		}
+		grown = min(grown+holeStep, begin)
+		err = f.Truncate(grown)
+	}
+	if err == nil {
+		_, err = f.Seek(begin, io.SeekStart)
 	}
 	if err != nil {
 		err = &opError{"write", to, err}

@@ -128,3 +128,28 @@ func TestMoveNotTakenBack(t *testing.T) {
 		}
 	}
 }
+
+// A file can have contents although its size is reported as 0, as on file systems that do not know it.
+func TestContentsOfUnknownSize(t *testing.T) {
+	source, err := os.Open("/proc/self/status")
+	if err != nil {
+		t.Skip(err) // only Linux has such a file
+	}
+	defer source.Close()
+	info, err := source.Stat()
+	if err != nil || info.Size() != 0 {
+		t.Skip(info.Size(), err)
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "copy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m := &mover{ctx: t.Context()}
+	if err := m.contents(f, source, place{}, place{}, info); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(f.Name()); err != nil || !strings.Contains(string(text), "Name:") {
+		t.Errorf("%v, copied %q", err, text)
+	}
+}

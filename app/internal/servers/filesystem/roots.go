@@ -202,10 +202,7 @@ func (s *service) askRoots(ctx context.Context) error {
 		switch {
 		case errors.Is(err, server.ErrAskFailed):
 			s.log.Warn("the client did not tell its roots", "error", err)
-			s.dirs.adopting.Lock()
-			s.useRoots(nil) // it may have taken back those that it told before
-			s.dirs.adopting.Unlock()
-			return nil
+			return s.withoutRoots(ctx, changes)
 		case err != nil:
 			return err
 		case s.adopt(roots, changes):
@@ -213,6 +210,21 @@ func (s *service) askRoots(ctx context.Context) error {
 		}
 	}
 	return mcp.Errorf("the roots of the client change all the time; try again")
+}
+
+// withoutRoots is for a call whose question about the roots failed: the client may have taken back those
+// that it told before. If it is asked inside of each call, only this one has none; else all have none until
+// it tells them, unless another call learned them meanwhile. changes is as for adopt.
+func (s *service) withoutRoots(ctx context.Context, changes int) error {
+	if !server.CallFrom(ctx).Handshake() {
+		return errNoDirectory
+	}
+	s.dirs.adopting.Lock()
+	defer s.dirs.adopting.Unlock()
+	if known, now := s.dirs.state(); !known && now == changes {
+		s.useRoots(nil)
+	}
+	return nil
 }
 
 // adopt makes the roots of a client the directories. It

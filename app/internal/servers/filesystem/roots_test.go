@@ -202,6 +202,30 @@ func TestRootsChangeWhileAsked(t *testing.T) {
 	f.want("list_allowed_directories", args{}, "Allowed directories:\n"+dir)
 }
 
+// A question that fails after another call learned the roots takes them from nobody.
+func TestRootsFailLate(t *testing.T) {
+	dir, beside := folders(t)
+	waiting, learned := make(chan struct{}), make(chan struct{})
+	var asked atomic.Int64
+	o := &client.Options{Versions: []string{"2025-11-25"}, OnRoots: func(context.Context) ([]mcp.Root, error) {
+		if asked.Add(1) > 1 {
+			return []mcp.Root{{URI: rootURI(dir)}}, nil
+		}
+		close(waiting)
+		<-learned
+		return nil, errors.New("not now")
+	}}
+	c := mcptest.Client(t, serve(t, nil), o)
+	f := &fixture{t: t, dir: dir, beside: beside, client: c}
+	var late sync.WaitGroup
+	late.Go(func() { call(t.Context(), t, c, "list_allowed_directories", args{}) })
+	<-waiting
+	f.want("list_allowed_directories", args{}, "Allowed directories:\n"+dir)
+	close(learned)
+	late.Wait()
+	f.want("list_allowed_directories", args{}, "Allowed directories:\n"+dir)
+}
+
 // A root that could not be opened is tried again at each call, whether the client says that its roots
 // changed or not.
 func TestRootsAreTriedAgain(t *testing.T) {
