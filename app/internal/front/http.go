@@ -107,7 +107,7 @@ func (s *Flags) CheckTogether(set *pflag.FlagSet) error {
 	return nil
 }
 
-// An Service is what a command serves over HTTP.
+// A Service is what a command serves over HTTP.
 type Service struct {
 	Name, What string // whose endpoint it is, and what is done with it, for people
 	WriteScope string // what tools that change something need, or ""

@@ -61,7 +61,7 @@ func (c *Console) PrintIndented(raw []byte) error {
 	return c.Println(string(raw))
 }
 
-// PrintJSONLines writes lines of JSON as they are, but for what escapeJSON escapes on a terminal.
+// PrintJSONLines writes lines of JSON as they are, but for what EscapeJSON escapes on a terminal.
 func (c *Console) PrintJSONLines(lines string) error {
 	if c.Streams.OutTerminal {
 		lines = EscapeJSON(lines)
