@@ -101,6 +101,14 @@ func TestBranchesAsGit(t *testing.T) {
 			gitIn(t, dir, "cherry-pick", "--no-commit", "other")
 			put(t, filepath.Join(dir, ".git", "CHERRY_PICK_HEAD"), gitIn(t, dir, "rev-parse", "other"))
 		}, "git_commit", map[string]any{"message": "m\n"}, []string{"commit", "-q", "-m", "m"}},
+		{"commit with all logs", func(t *testing.T, dir string) {
+			gitIn(t, dir, "config", "core.logAllRefUpdates", "always")
+			stageFile(t)(dir)
+		}, "git_commit", map[string]any{"message": "m\n"}, []string{"commit", "-q", "-m", "m"}},
+		{"commit without new logs", func(t *testing.T, dir string) {
+			gitIn(t, dir, "config", "core.logAllRefUpdates", "false")
+			stageFile(t)(dir)
+		}, "git_commit", map[string]any{"message": "m\n"}, []string{"commit", "-q", "-m", "m"}},
 		{
 			"create over a symbolic one to nothing", func(t *testing.T, dir string) { symbolic(t, dir, "link", "new") },
 			"git_create_branch",

@@ -117,12 +117,12 @@ func TestHooksNamed(t *testing.T) {
 		{"not of the working tree", "", func(dir string) {
 			put(t, filepath.Join(dir, ".git", "config.worktree"), "[core]\n\thooksPath = ../hooks\n")
 		}},
-		{"included", "\nSettings in other files were not read, so their hooks and signing do not apply: \"../more\", \"more\".", func(dir string) {
+		{"included", "\nSettings in other files were not read, so their names, addresses, hooks and signing do not apply: \"../more\", \"more\".", func(dir string) {
 			gitIn(t, dir, "config", "includeIf.gitdir:/work/.path", "more")
 			gitIn(t, dir, "config", "include.path", "../more")
 		}},
 		{"of the person", "\nThe hooks in \"/hooks\" (core.hooksPath) were not run." +
-			"\nSettings in other files were not read, so their hooks and signing do not apply: \"work\".", func(dir string) {
+			"\nSettings in other files were not read, so their names, addresses, hooks and signing do not apply: \"work\".", func(dir string) {
 			t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(dir, ".git", "global"))
 			gitIn(t, dir, "config", "--global", "core.hooksPath", "/hooks")
 			gitIn(t, dir, "config", "--global", "include.path", "work")

@@ -1,6 +1,7 @@
 package gogit
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ func (r *Repository) CreateBranch(name, base string, now time.Time) (from string
 			return "", mcp.Errorf("'%s' exists; cannot create '%s'", other.Name(), ref)
 		}
 	}
-	return from, r.setReference(names[0], plumbing.ZeroHash, at, "branch: Created from "+from, now)
+	return from, r.setReference(names[0], false, plumbing.ZeroHash, at, "branch: Created from "+from, now)
 }
 
 // Checkout switches to a branch, or to the commit that a revision names. Local changes stay; where
@@ -79,8 +80,11 @@ func (r *Repository) Checkout(rev string, now time.Time) (name, at string, err e
 	stays := rev == "HEAD" || rev == "@"
 	if stays {
 		branch = oldBranch
-	} else if err := r.notElsewhere(branch); err != nil {
-		return "", "", err
+	}
+	if branch != oldBranch {
+		if err := r.notElsewhere(branch); err != nil {
+			return "", "", err
+		}
 	}
 	s := &switcher{workTree: w}
 	s.entries, _ = w.byName()
@@ -104,7 +108,8 @@ func (r *Repository) Checkout(rev string, now time.Time) (name, at string, err e
 			return "", "", err
 		}
 	}
-	return branch.Short(), r.shorten(target.Hash), r.endMerge(now)
+	r.endMerge(now)
+	return branch.Short(), r.shorten(target.Hash), nil
 }
 
 // switches refuses a checkout in a working tree that the server cannot switch.
@@ -143,32 +148,55 @@ func (r *Repository) target(rev string) (plumbing.ReferenceName, *object.Commit,
 
 // notElsewhere refuses a branch that another working tree of the repository has checked out.
 func (r *Repository) notElsewhere(branch plumbing.ReferenceName) error {
-	own, err := filepath.Rel(r.place.Common, r.place.GitDir)
+	if branch == "" {
+		return nil
+	}
+	others, err := r.elsewhere()
 	if err != nil {
 		return err
 	}
+	names, _, _ := r.follow(branch)
+	if at, ok := others[names[len(names)-1]]; ok {
+		return mcp.Errorf("'%s' is already checked out at '%s'", branch.Short(), at)
+	}
+	return nil
+}
+
+// elsewhere returns the branches that other working trees of the repository have checked out, and where. A
+// branch that is a symbolic reference is the one that it leads to.
+func (r *Repository) elsewhere() (map[plumbing.ReferenceName]string, error) {
+	own, err := filepath.Rel(r.place.Common, r.place.GitDir)
+	if err != nil {
+		return nil, err
+	}
 	dirs, err := fs.Glob(r.shared.FS(), "worktrees/*")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !r.conf.is("core.bare", false) {
 		dirs = append(dirs, ".")
 	}
+	others := make(map[plumbing.ReferenceName]string)
 	for _, dir := range dirs {
+		if err := r.step("reading working trees"); err != nil {
+			return nil, err
+		}
 		text, err := readInRoot(r.shared, path.Join(dir, "HEAD"))
 		if err != nil || dir == filepath.ToSlash(own) {
 			continue // it is being made or removed
 		}
-		if ref := parseReference("HEAD", text); ref == nil || ref.Target() != branch || branch == "" {
+		ref := parseReference("HEAD", text)
+		if ref == nil || ref.Target() == "" {
 			continue
 		}
 		at := r.place.Common
 		if link, err := readInRoot(r.shared, path.Join(dir, "gitdir")); err == nil && dir != "." {
 			at = strings.TrimSpace(string(link))
 		}
-		return mcp.Errorf("'%s' is already checked out at '%s'", branch.Short(), strings.TrimSuffix(filepath.ToSlash(at), "/.git"))
+		names, _, _ := r.follow(ref.Target())
+		others[names[len(names)-1]] = strings.TrimSuffix(filepath.ToSlash(at), "/.git")
 	}
-	return nil
+	return others, nil
 }
 
 // A switcher changes the working tree and the index from one tree to another.
@@ -198,6 +226,7 @@ func (s *switcher) plan(from, to plumbing.Hash) error {
 			"Please move or remove them before you switch branches.\nAborting", list(s.covered))
 	}
 	var kept int64
+	attributes := len(s.rules.stack) // with those that will be written: what is too long must not end it, either
 	for _, to := range s.write {
 		if err := s.step("checking files"); err != nil {
 			return err
@@ -211,6 +240,12 @@ func (s *switcher) plan(from, to plumbing.Hash) error {
 		text, err := to.read() // a file that is too large or damaged must not end a checkout halfway
 		if err != nil {
 			return mcp.Errorf("%q cannot be checked out: %w", to.path, err)
+		}
+		if path.Base(to.path) == ".gitattributes" {
+			attributes += bytes.Count(text, []byte("\n")) + 1
+			if len(text) > maxSmallFile || attributes > maxAttributes {
+				return mcp.Errorf("%q cannot be checked out: it is longer than this server reads; use git yourself for it", to.path)
+			}
 		}
 		if kept += int64(len(text)); kept <= s.limits.Object { // the others are read again
 			to.read = func() ([]byte, error) { return text, nil }
@@ -455,7 +490,10 @@ func (r *Repository) moveHead(head *lockFile, oldBranch plumbing.ReferenceName, 
 	if oldBranch != "" {
 		from = oldBranch.Short()
 	}
-	return r.reflog(r.dir, "HEAD", old, now, fmt.Sprintf("checkout: moving from %s to %s", from, rev), when)
+	if err := r.reflog(r.dir, "HEAD", old, now, fmt.Sprintf("checkout: moving from %s to %s", from, rev), when); err != nil {
+		r.notes = append(r.notes, "The log of HEAD was not written: "+err.Error()) // the files are switched already
+	}
+	return nil
 }
 
 // move sets the current branch, or HEAD without one, to a commit.
@@ -464,24 +502,28 @@ func (r *Repository) move(old, now plumbing.Hash, why string, when time.Time) er
 	if err != nil {
 		return err
 	}
-	if branch == "" {
-		err = replace(r.dir, "HEAD", []byte(now.String()+"\n"))
-	} else {
-		err = r.setReference(branch, old, now, why, when)
+	if branch != "" {
+		return r.setReference(branch, true, old, now, why, when)
 	}
+	l, err := lock(r.dir, "HEAD")
 	if err != nil {
 		return err
 	}
-	return r.reflog(r.dir, "HEAD", old, now, why, when)
+	defer l.release()
+	if err := r.reflog(r.dir, "HEAD", old, now, why, when); err != nil {
+		return err
+	}
+	return l.replace([]byte(now.String() + "\n"))
 }
 
 // setReference sets a reference to a commit, if it still is where it was. One that is symbolic stays so: the
-// reference that it leads to is set.
-func (r *Repository) setReference(name plumbing.ReferenceName, old, now plumbing.Hash, why string, when time.Time) error {
+// reference that it leads to is set. As with git, the logs come first: without them nothing is set. head
+// says that it is the current branch, so that HEAD has a log of it, too.
+func (r *Repository) setReference(name plumbing.ReferenceName, head bool, old, now plumbing.Hash, why string, when time.Time) error {
 	names, _, _ := r.follow(name) // whether it is damaged is looked at under the lock
 	last := names[len(names)-1]
-	if len(names) > 1 && CheckBranchName(string(last)) != nil {
-		return mcp.Errorf("the reference %s leads to %q, which is no name of a reference", name, last)
+	if !fs.ValidPath(string(last)) || CheckBranchName(string(last)) != nil {
+		return mcp.Errorf("the reference %s leads to %q, which is not a valid name of a reference", name, last)
 	}
 	if err := r.shared.MkdirAll(path.Dir(string(last)), 0o777); err != nil {
 		return err
@@ -498,27 +540,39 @@ func (r *Repository) setReference(name plumbing.ReferenceName, old, now plumbing
 	if at != old || names[len(names)-1] != last {
 		return mcp.Errorf("'%s' was changed by something else in the meantime", name)
 	}
-	if err := l.replace([]byte(now.String() + "\n")); err != nil {
-		return err
-	}
 	for _, name := range names {
 		if err := r.reflog(r.shared, string(name), old, now, why, when); err != nil {
 			return err
 		}
 	}
-	return nil
+	if head {
+		if err := r.reflog(r.dir, "HEAD", old, now, why, when); err != nil {
+			return err
+		}
+	}
+	return l.replace([]byte(now.String() + "\n"))
 }
 
-// reflog notes where a reference was, if the repository keeps such a log.
-func (r *Repository) reflog(dir *os.Root, name string, old, now plumbing.Hash, why string, when time.Time) error {
-	if name != stash && !r.conf.is("core.logallrefupdates", r.place.Work != "") {
-		return nil
+// reflog notes where a reference was, if the repository has or keeps such a log.
+func (r *Repository) reflog(dir *os.Root, name string, old, now plumbing.Hash, why string, when time.Time) (err error) {
+	defer func() {
+		if err != nil {
+			err = mcp.Errorf("the log of %s cannot be written: %w", name, err)
+		}
+	}()
+	const key = "core.logallrefupdates"
+	begin := name == stash || r.conf.is(key, r.place.Work != "") || strings.EqualFold(r.conf.get(key), "always")
+	file, flags := "logs/"+name, os.O_WRONLY|os.O_APPEND|nonblock
+	if begin {
+		if err := dir.MkdirAll(path.Dir(file), 0o777); err != nil {
+			return err
+		}
+		flags |= os.O_CREATE
 	}
-	file := "logs/" + name
-	if err := dir.MkdirAll(path.Dir(file), 0o777); err != nil {
-		return err
+	f, err := dir.OpenFile(file, flags, 0o666)
+	if !begin && errors.Is(err, fs.ErrNotExist) {
+		return nil // a log that is there goes on, but none begins
 	}
-	f, err := dir.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND|nonblock, 0o666)
 	if err != nil {
 		return err
 	}

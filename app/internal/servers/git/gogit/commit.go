@@ -24,7 +24,13 @@ const stash = "refs/stash"
 
 // endMerge removes git's own files about a merge, a cherry-pick or a revert in progress. It keeps what the
 // merge set aside in the stash.
-func (r *Repository) endMerge(now time.Time) error {
+func (r *Repository) endMerge(now time.Time) {
+	if err := r.removeMerge(now); err != nil { // what the call was for is done
+		r.notes = append(r.notes, "The merge, cherry-pick or revert in progress could not be ended: "+err.Error())
+	}
+}
+
+func (r *Repository) removeMerge(now time.Time) error {
 	gone := []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "MERGE_RR", "AUTO_MERGE", "SQUASH_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD"}
 	if r.has("CHERRY_PICK_HEAD") || r.has("REVERT_HEAD") {
 		if todo, err := readInRoot(r.dir, "sequencer/todo"); err == nil && bytes.Count(todo, []byte("\n")) <= 1 {
@@ -41,11 +47,11 @@ func (r *Repository) endMerge(now time.Time) error {
 		_, err = r.readCommit(aside)
 	}
 	if err != nil {
-		return r.ended() // there is nothing that the stash can keep
+		return nil // there is nothing that the stash can keep, or the call has ended and it stays for the next
 	}
 	top, err := r.reference(stash)
 	if err == nil || errors.Is(err, plumbing.ErrReferenceNotFound) {
-		err = r.setReference(stash, top, aside, "autostash", now)
+		err = r.setReference(stash, false, top, aside, "autostash", now)
 	}
 	if err != nil {
 		return err
@@ -96,7 +102,12 @@ func (r *Repository) Commit(message string, now time.Time) (hash plumbing.Hash, 
 		return hash, err
 	}
 	for line := range strings.Lines(string(merged)) {
-		c.ParentHashes = append(c.ParentHashes, plumbing.NewHash(strings.TrimSpace(line)))
+		text := strings.TrimSpace(line)
+		parent := plumbing.NewHash(text)
+		if _, err := r.readCommit(parent); err != nil || !plumbing.IsHash(text) {
+			return hash, cmp.Or(r.ended(), mcp.Errorf(".git/MERGE_HEAD is damaged: %q is not the name of a commit", text))
+		}
+		c.ParentHashes = append(c.ParentHashes, parent)
 	}
 	if len(merged) == 0 && (tree == was || was.IsZero() && tree == emptyTree) {
 		return hash, mcp.Errorf("nothing to commit: no change is staged; stage the files to commit with git_add first")
@@ -114,7 +125,8 @@ func (r *Repository) Commit(message string, now time.Time) (hash plumbing.Hash, 
 		return hash, err
 	}
 	r.noteOmitted()
-	return hash, r.endMerge(now)
+	r.endMerge(now)
+	return hash, nil
 }
 
 // emptyTree is the name of the tree without entries.
@@ -133,7 +145,7 @@ func (r *Repository) noteOmitted() {
 		r.notes = append(r.notes, "The commit is not signed, although commit.gpgSign is set: signing would start a program.")
 	}
 	if files := append(r.own.includes(), r.conf.includes()...); len(files) > 0 {
-		r.notes = append(r.notes, "Settings in other files were not read, so their hooks and signing do not apply: "+strings.Join(files, ", ")+".")
+		r.notes = append(r.notes, "Settings in other files were not read, so their names, addresses, hooks and signing do not apply: "+strings.Join(files, ", ")+".")
 	}
 }
 

@@ -56,9 +56,8 @@ func (r *Repository) conversion(idx *index.Index) (*conversion, error) {
 		return nil, err
 	}
 	stack = append(stack, parseAttributes(text, nil)...)
-	const most = 50_000 // each file is matched with each of them
-	if len(stack) > most {
-		return nil, mcp.Errorf("the .gitattributes files of the repository have more than %d lines; use git yourself for it", most)
+	if len(stack) > maxAttributes {
+		return nil, mcp.Errorf("the .gitattributes files of the repository have more than %d lines; use git yourself for it", maxAttributes)
 	}
 	return &conversion{
 		stack:    stack,

@@ -345,6 +345,13 @@ func (r *Repository) readIndex() (*index.Index, error) {
 	if _, err := f.ReadAt(head[:], 0); err == nil && int64(binary.BigEndian.Uint32(head[8:])) > int64(r.limits.Files) || info.Size()/entry > int64(r.limits.Files)*8 {
 		return nil, mcp.Errorf("the index of the repository has more than %d files; raise --max-files if that is what you want", r.limits.Files)
 	}
+	if v := binary.BigEndian.Uint32(head[4:]); v >= 2 && v <= 4 { // before go-git holds all names
+		most := int64(r.limits.Files) * 8 * entry
+		r.assumed, err = assumedUnchanged(bufio.NewReader(pollReader{r.ctx, io.NewSectionReader(f, 0, info.Size())}), most)
+		if err != nil {
+			return nil, cmp.Or(r.ended(), mcp.Errorf("the index of the repository cannot be read: %v", err))
+		}
+	}
 	if err := index.NewDecoder(pollReader{r.ctx, f}).Decode(idx); err != nil {
 		switch {
 		case r.ended() != nil:
@@ -357,9 +364,6 @@ func (r *Repository) readIndex() (*index.Index, error) {
 		return nil, mcp.Errorf("the index of the repository cannot be read: %v", err)
 	}
 	idx.ModTime = info.ModTime()
-	if r.assumed, err = assumedUnchanged(bufio.NewReader(pollReader{r.ctx, io.NewSectionReader(f, 0, info.Size())})); err != nil {
-		return nil, cmp.Or(r.ended(), err)
-	}
 	for _, e := range idx.Entries {
 		if err := r.step("reading the index"); err != nil {
 			return nil, err
@@ -375,8 +379,9 @@ func (r *Repository) readIndex() (*index.Index, error) {
 }
 
 // assumedUnchanged returns the first path that is marked with git update-index --assume-unchanged, or "". The
-// decoder of go-git passes over the mark. The index is one that it has decoded.
-func assumedUnchanged(in *bufio.Reader) (string, error) {
+// decoder of go-git passes over the mark. It reads all names, which have most bytes together: in version 4
+// each begins with a part of the one before it, so that a small index can have gigabytes of them.
+func assumedUnchanged(in *bufio.Reader, most int64) (marked string, err error) {
 	var head [12]byte // a signature, the version and how many entries there are
 	if _, err := io.ReadFull(in, head[:]); err != nil {
 		return "", err
@@ -408,8 +413,11 @@ func assumedUnchanged(in *bufio.Reader) (string, error) {
 			return "", err
 		}
 		name = append(name[:keep], rest[:len(rest)-1]...)
-		if flags&0x8000 != 0 {
-			return string(name), nil
+		if most -= int64(len(name)); most < 0 || len(name) > maxName {
+			return "", mcp.Errorf("its paths are longer than this server reads")
+		}
+		if flags&0x8000 != 0 && marked == "" {
+			marked = string(name)
 		}
 		if padding := (size + len(name) + 1) % 8; padding != 0 && !compressed {
 			if _, err := in.Discard(8 - padding); err != nil {
@@ -417,7 +425,7 @@ func assumedUnchanged(in *bufio.Reader) (string, error) {
 			}
 		}
 	}
-	return "", nil
+	return marked, nil
 }
 
 // keepsMarks refuses to change an index that has a mark which would be lost.

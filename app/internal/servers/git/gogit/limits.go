@@ -74,3 +74,6 @@ func subject(message string) string {
 	}
 	return strings.Join(words, " ")
 }
+
+// maxAttributes is the most lines of .gitattributes files: each file is matched with each of them.
+const maxAttributes = 50_000

@@ -119,7 +119,10 @@ func excludedBy(files map[string]bool) func(name string) bool {
 	folders := make(map[string]bool)
 	for name, is := range files {
 		for dir := range above(name) {
-			folders[dir] = folders[dir] || is
+			if !is || folders[dir] {
+				break // and so are those above it
+			}
+			folders[dir] = true
 		}
 	}
 	return func(name string) bool {
@@ -384,5 +387,6 @@ func (r *Repository) Reset(now time.Time) error {
 	if err := w.saveIndex(); err != nil {
 		return err
 	}
-	return r.endMerge(now)
+	r.endMerge(now)
+	return nil
 }

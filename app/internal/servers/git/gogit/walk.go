@@ -175,11 +175,19 @@ func (r *Repository) Branches(kind, contains, notContains string, out io.Writer)
 			return err
 		}
 	}
+	others, err := r.elsewhere()
+	if err != nil {
+		return err
+	}
 	for _, ref := range refs {
 		if err := r.step("reading branches"); err != nil {
 			return err
 		}
-		line, ok := branchLine(ref, head, kind)
+		if ref.Type() == plumbing.SymbolicReference && ref.Name().IsBranch() {
+			names, _, _ := r.follow(ref.Name())
+			ref = plumbing.NewSymbolicReference(ref.Name(), names[len(names)-1])
+		}
+		line, ok := branchLine(ref, head, others, kind)
 		if !ok {
 			continue
 		}
@@ -205,15 +213,22 @@ func (r *Repository) Branches(kind, contains, notContains string, out io.Writer)
 	return nil
 }
 
-// branchLine is the line of a branch, if the kind is to be shown.
-func branchLine(ref *plumbing.Reference, head plumbing.ReferenceName, kind string) (string, bool) {
+// branchLine is the line of a branch, if the kind is to be shown. others are checked out in other working
+// trees.
+func branchLine(ref *plumbing.Reference, head plumbing.ReferenceName, others map[plumbing.ReferenceName]string, kind string) (string, bool) {
 	name := ref.Name()
 	switch {
 	case name.IsBranch() && kind != "remote":
-		if name == head {
-			return "* " + name.Short(), true
+		line := "  " + name.Short()
+		if _, ok := others[name]; name == head {
+			line = "* " + name.Short()
+		} else if ok {
+			line = "+ " + name.Short()
 		}
-		return "  " + name.Short(), true
+		if ref.Type() == plumbing.SymbolicReference {
+			line += " -> " + ref.Target().Short()
+		}
+		return line, true
 	case name.IsRemote() && kind != "local":
 		line := "  " + strings.TrimPrefix(string(name), "refs/remotes/")
 		if kind == "all" {

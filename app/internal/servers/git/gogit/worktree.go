@@ -99,7 +99,7 @@ func (r *Repository) openTree() (*workTree, error) {
 }
 
 // lockTree is openTree for a change: git does not change the index until its lock is released.
-func (r *Repository) lockTree() (*workTree, error) {
+func (r *Repository) lockTree() (w *workTree, err error) {
 	if err := r.place.needTree(); err != nil {
 		return nil, err
 	}
@@ -107,9 +107,12 @@ func (r *Repository) lockTree() (*workTree, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := r.openTree()
-	if err != nil {
-		l.release()
+	defer func() {
+		if w == nil || err != nil { // or a parser has panicked
+			l.release()
+		}
+	}()
+	if w, err = r.openTree(); err != nil {
 		return nil, err
 	}
 	w.lock = l
@@ -131,6 +134,10 @@ func (w *workTree) saveIndex() error {
 	}
 	// What the index keeps about trees no longer holds.
 	idx.Cache, idx.ResolveUndo, idx.EndOfIndexEntry = nil, nil, nil
+	// The encoder sorts by name alone, and not stably: what is sorted stays as it is.
+	slices.SortFunc(idx.Entries, func(a, b *index.Entry) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Stage, b.Stage))
+	})
 	var b bytes.Buffer
 	if err := index.NewEncoder(&b).Encode(idx); err != nil {
 		return err
@@ -347,6 +354,9 @@ func (w *workTree) search() *search {
 	for _, e := range w.idx.Entries {
 		s.files[e.Name] = e.Mode
 		for dir := range above(e.Name) {
+			if s.dirs[dir] {
+				break // and so are those above it
+			}
 			s.dirs[dir] = true
 		}
 	}
