@@ -149,7 +149,7 @@ func testLibrary(t *testing.T, repo string, env []string, version string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, _ := bytes.Cut(readme, []byte("\n## A server\n"))
+	_, after, _ := bytes.Cut(readme, []byte("\n## Write a server\n"))
 	_, after, _ = bytes.Cut(after, []byte("```go\n"))
 	lines, _, found := bytes.Cut(after, []byte("```"))
 	if !found {

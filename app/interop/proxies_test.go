@@ -58,7 +58,7 @@ func needProxies(t *testing.T) {
 // shown is the configuration in a language that the guide shows.
 func shown(t *testing.T, language string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "docs", "guide", "deployment.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guide", "deployment.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

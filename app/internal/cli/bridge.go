@@ -103,7 +103,7 @@ func (b *bridgeFlags) checkTogether(set *pflag.FlagSet) error {
 	case b.idle < time.Second:
 		return kit.Usagef("--idle %v: write a time of a second or more, such as 15m", b.idle)
 	}
-	return b.Flags.CheckTogether(set)
+	return b.CheckTogether(set)
 }
 
 // bridge serves the server that the arguments name.

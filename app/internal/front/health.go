@@ -53,6 +53,7 @@ const (
 	healthTimeout = "timeout"
 )
 
+// NewHealth returns a Health of checks, which logs what fails.
 func NewHealth(log *slog.Logger, checks ...HealthCheck) *Health {
 	return &Health{checks: checks, log: log}
 }

@@ -300,6 +300,7 @@ type LateHandler struct {
 	handler http.Handler
 }
 
+// NewLateHandler returns a LateHandler without a handler.
 func NewLateHandler() *LateHandler { return &LateHandler{ready: make(chan struct{})} }
 
 // Open lets the requests in. It is called once.

@@ -20,6 +20,7 @@ func Contents(list []mcp.Content) string {
 // A Table is lines of a name and what it is.
 type Table struct{ rows [][2]string }
 
+// Add adds a line with the first line of about.
 func (t *Table) Add(name, about string) {
 	about, _, _ = strings.Cut(strings.TrimSpace(about), "\n")
 	t.rows = append(t.rows, [2]string{host.EscapeLine(name), host.EscapeLine(about)})
