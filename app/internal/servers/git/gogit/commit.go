@@ -42,12 +42,9 @@ func (r *Repository) removeMerge(now time.Time) error {
 			return err
 		}
 	}
-	_, aside, err := r.pseudo("MERGE_AUTOSTASH")
-	if err == nil {
-		_, err = r.readCommit(aside)
-	}
-	if err != nil {
-		return nil // there is nothing that the stash can keep, or the call has ended and it stays for the next
+	aside, ok := r.autostash()
+	if !ok {
+		return nil
 	}
 	top, err := r.reference(stash)
 	if err == nil || errors.Is(err, plumbing.ErrReferenceNotFound) {
@@ -58,6 +55,15 @@ func (r *Repository) removeMerge(now time.Time) error {
 	}
 	r.notes = append(r.notes, "What git merge --autostash had set aside is in the stash: 'git stash pop' brings it back.")
 	return r.dir.Remove("MERGE_AUTOSTASH")
+}
+
+// autostash returns the commit of what a merge set aside, if there is one that can be read.
+func (r *Repository) autostash() (plumbing.Hash, bool) {
+	_, aside, err := r.pseudo("MERGE_AUTOSTASH")
+	if err == nil {
+		_, err = r.readCommit(aside)
+	}
+	return aside, err == nil
 }
 
 // Commit makes a commit of what is staged.

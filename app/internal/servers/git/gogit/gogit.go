@@ -400,19 +400,9 @@ func assumedUnchanged(in *bufio.Reader, most int64) (marked string, err error) {
 			}
 			size += 2
 		}
-		keep := 0
-		if compressed { // the name begins like the one before it, without so many bytes at its end
-			drop, err := backwards(in)
-			if err != nil || drop > int64(len(name)) {
-				return "", cmp.Or(err, errDamaged)
-			}
-			keep = len(name) - int(drop)
-		}
-		rest, err := in.ReadBytes(0)
-		if err != nil {
+		if name, err = nextName(in, name, compressed); err != nil {
 			return "", err
 		}
-		name = append(name[:keep], rest[:len(rest)-1]...)
 		if most -= int64(len(name)); most < 0 || len(name) > maxName {
 			return "", mcp.Errorf("its paths are longer than this server reads")
 		}
@@ -426,6 +416,23 @@ func assumedUnchanged(in *bufio.Reader, most int64) (marked string, err error) {
 		}
 	}
 	return marked, nil
+}
+
+// nextName reads the name of an entry of an index after the one with the name last, which it overwrites.
+func nextName(in *bufio.Reader, last []byte, compressed bool) ([]byte, error) {
+	keep := 0
+	if compressed { // the name begins like the one before it, without so many bytes at its end
+		drop, err := backwards(in)
+		if err != nil || drop > int64(len(last)) {
+			return nil, cmp.Or(err, errDamaged)
+		}
+		keep = len(last) - int(drop)
+	}
+	rest, err := in.ReadBytes(0)
+	if err != nil {
+		return nil, err
+	}
+	return append(last[:keep], rest[:len(rest)-1]...), nil
 }
 
 // keepsMarks refuses to change an index that has a mark which would be lost.

@@ -49,12 +49,3 @@ func (l *lockFile) release() {
 		_ = l.dir.Remove(l.name + ".lock")
 	}
 }
-
-// replace writes a file under its lock.
-func replace(dir *os.Root, name string, text []byte) error {
-	l, err := lock(dir, name)
-	if err != nil {
-		return err
-	}
-	return l.replace(text)
-}

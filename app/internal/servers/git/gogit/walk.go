@@ -183,21 +183,12 @@ func (r *Repository) Branches(kind, contains, notContains string, out io.Writer)
 		if err := r.step("reading branches"); err != nil {
 			return err
 		}
-		if ref.Type() == plumbing.SymbolicReference && ref.Name().IsBranch() {
-			names, _, _ := r.follow(ref.Name())
-			ref = plumbing.NewSymbolicReference(ref.Name(), names[len(names)-1])
-		}
-		line, ok := branchLine(ref, head, others, kind)
-		if !ok {
+		end, at, err := r.endOf(ref)
+		line, ok := branchLine(ref, end, head, others, kind)
+		switch {
+		case !ok, errors.Is(err, plumbing.ErrReferenceNotFound): // not asked for, or it leads to a branch that is gone
 			continue
-		}
-		at, err := ref.Hash(), error(nil)
-		if ref.Type() == plumbing.SymbolicReference {
-			at, err = r.reference(ref.Name())
-		}
-		if errors.Is(err, plumbing.ErrReferenceNotFound) {
-			continue // a reference to a branch that is gone
-		} else if err != nil {
+		case err != nil:
 			broken = append(broken, ref.Name())
 			continue
 		}
@@ -213,28 +204,37 @@ func (r *Repository) Branches(kind, contains, notContains string, out io.Writer)
 	return nil
 }
 
-// branchLine is the line of a branch, if the kind is to be shown. others are checked out in other working
-// trees.
-func branchLine(ref *plumbing.Reference, head plumbing.ReferenceName, others map[plumbing.ReferenceName]string, kind string) (string, bool) {
-	name := ref.Name()
+// endOf returns the reference that has the name of the object that ref stands for, and the object.
+func (r *Repository) endOf(ref *plumbing.Reference) (end plumbing.ReferenceName, at plumbing.Hash, err error) {
+	if ref.Type() != plumbing.SymbolicReference {
+		return ref.Name(), ref.Hash(), nil
+	}
+	names, at, err := r.follow(ref.Name())
+	return names[len(names)-1], at, err
+}
+
+// branchLine is the line of a branch, if the kind is to be shown. end is the reference that it leads to, or
+// itself; others are checked out in other working trees.
+func branchLine(ref *plumbing.Reference, end, head plumbing.ReferenceName, others map[plumbing.ReferenceName]string, kind string) (line string, ok bool) {
+	name, symbolic := ref.Name(), ref.Type() == plumbing.SymbolicReference
 	switch {
 	case name.IsBranch() && kind != "remote":
-		line := "  " + name.Short()
-		if _, ok := others[name]; name == head {
+		line = "  " + name.Short()
+		if _, elsewhere := others[name]; name == head {
 			line = "* " + name.Short()
-		} else if ok {
+		} else if elsewhere {
 			line = "+ " + name.Short()
 		}
-		if ref.Type() == plumbing.SymbolicReference {
-			line += " -> " + ref.Target().Short()
+		if symbolic {
+			line += " -> " + end.Short()
 		}
 		return line, true
 	case name.IsRemote() && kind != "local":
-		line := "  " + strings.TrimPrefix(string(name), "refs/remotes/")
+		line = "  " + strings.TrimPrefix(string(name), "refs/remotes/")
 		if kind == "all" {
 			line = "  " + strings.TrimPrefix(string(name), "refs/")
 		}
-		if ref.Type() == plumbing.SymbolicReference {
+		if symbolic {
 			line += " -> " + strings.TrimPrefix(string(ref.Target()), "refs/remotes/")
 		}
 		return line, true
