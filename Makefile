@@ -100,8 +100,8 @@ soak-flake-cli: ## the tests of the program 4 times on a busy machine
 	FLAKE_COUNT=4 FLAKE_PACKAGES=./app/internal/cli .ci/flake
 soak-flake-host: ## the tests of all packages of the program but cli, and of host, on a busy machine
 	FLAKE_COUNT=4 FLAKE_PACKAGES="$$($(GO) list ./host ./app/... | grep -v '/app/internal/cli$$' | tr '\n' ' ')" .ci/flake
-soak-flake-interop: ## the tests with the SDKs of others 5 times on a busy machine; needs npm and a network
-	FLAKE_COUNT=5 FLAKE_PACKAGES=app/interop/... .ci/flake
+soak-flake-interop: ## the tests with the SDKs of others 3 times on a busy machine; needs npm and a network
+	FLAKE_COUNT=3 FLAKE_PACKAGES=app/interop/... .ci/flake
 soak-flake-transport: ## the tests of the library 10 times on a busy machine
 	FLAKE_COUNT=10 FLAKE_PACKAGES=./... .ci/flake
 
