@@ -104,7 +104,7 @@ func execute(ctx context.Context, args []string, s *kit.Streams) error {
 	return root.ExecuteContext(ctx)
 }
 
-// finish tells the person about an error, and returns its exit code.
+// finish writes an error to standard error, and returns its exit code.
 func finish(s *kit.Streams, err error) int {
 	if err == nil {
 		return kit.ExitOK

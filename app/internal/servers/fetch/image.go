@@ -67,7 +67,7 @@ func (f *fetcher) checkImage(ctx context.Context, kind string, body []byte) (rea
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	_, _, err = image.Decode(&pollingReader{servers.NewSteps(ctx), bytes.NewReader(body)})
+	_, _, err = image.Decode(&pollingReader{ctx, bytes.NewReader(body)})
 	if err := servers.Ended(ctx); err != nil {
 		return "", err
 	}
@@ -82,12 +82,12 @@ func (f *fetcher) checkImage(ctx context.Context, kind string, body []byte) (rea
 // A pollingReader fails when the call is cancelled. It polls at each read, since a few bytes can be many
 // pixels.
 type pollingReader struct {
-	steps *servers.Steps
-	r     io.Reader
+	ctx context.Context //nolint:containedctx // of the call whose image this is
+	r   io.Reader
 }
 
 func (r *pollingReader) Read(p []byte) (int, error) {
-	if err := r.steps.Add(servers.CostPerPoll); err != nil {
+	if err := servers.Ended(r.ctx); err != nil {
 		return 0, err
 	}
 	return r.r.Read(p)

@@ -202,9 +202,6 @@ func alike(s string) string {
 // reason says in which of the known ways two lines differ, if these are all.
 func reason(a, b string) string {
 	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
-	if a == b { // they differ further on
-		return ""
-	}
 	for _, d := range differences {
 		if d.remove(a) == d.remove(b) {
 			return " only in " + d.name

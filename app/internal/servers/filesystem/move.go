@@ -373,8 +373,8 @@ func (m *mover) contents(f, source *os.File, from, to place, info fs.FileInfo) e
 const holeStep = 64 << 20
 
 // skipHole returns where the next part of a file that is no hole is, from at on, and leaves a hole before
-// it in the copy f. The part is empty at the end of a sparse file. Some file systems report a size of 0 for files that have contents: what is not sparse
-// ends where it ends.
+// it in the copy f. The part is empty at the end of a sparse file. A file that is not sparse has an open end:
+// some file systems report a size of 0 for files that have contents.
 func (m *mover) skipHole(f, source *os.File, to place, info fs.FileInfo, at int64) (begin, end int64, err error) {
 	size := info.Size()
 	if !sparse(info) {

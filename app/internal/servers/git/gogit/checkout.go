@@ -522,7 +522,7 @@ func (r *Repository) move(old, now plumbing.Hash, why string, when time.Time) er
 func (r *Repository) setReference(name plumbing.ReferenceName, head bool, old, now plumbing.Hash, why string, when time.Time) error {
 	names, _, _ := r.follow(name) // whether it is damaged is looked at under the lock
 	last := names[len(names)-1]
-	if !fs.ValidPath(string(last)) || CheckBranchName(string(last)) != nil {
+	if CheckBranchName(string(last)) != nil {
 		return mcp.Errorf("the reference %s leads to %q, which is not a valid name of a reference", name, last)
 	}
 	if err := r.shared.MkdirAll(path.Dir(string(last)), 0o777); err != nil {

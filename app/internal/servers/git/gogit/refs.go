@@ -36,7 +36,7 @@ func (r *Repository) headName() (plumbing.ReferenceName, plumbing.Hash, error) {
 	if err != nil {
 		return "", plumbing.ZeroHash, mcp.Errorf("HEAD cannot be read: it names neither a branch nor a commit")
 	}
-	if name != "" && (!fs.ValidPath(string(name)) || CheckBranchName(string(name)) != nil) {
+	if name != "" && CheckBranchName(string(name)) != nil {
 		return "", plumbing.ZeroHash, mcp.Errorf("HEAD is damaged: it names %q, which is not a valid name of a reference", name)
 	}
 	return name, commit, nil
