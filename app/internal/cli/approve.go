@@ -76,7 +76,7 @@ func (p *program) approveAll(ctx context.Context, list []approval, store host.St
 	for i := range list {
 		p.Note("%s", list[i].about)
 		if !yes && p.Streams.InTerminal {
-			agreed, err := p.askYes(ctx, "Agree to it? [y]es, [n]o: ")
+			agreed, err := p.AskYes(ctx, "Agree to it? [y]es, [n]o: ")
 			if err != nil {
 				return err
 			}
@@ -260,7 +260,7 @@ func (p *program) approveEntry(ctx context.Context, entry *config.Server, attend
 		return &notAgreedError{entry.Name}
 	}
 	p.Note("%s", a.about)
-	if agreed, err := p.askYes(ctx, "Start it in this and later sessions? [y]es, [n]o: "); err != nil {
+	if agreed, err := p.AskYes(ctx, "Start it in this and later sessions? [y]es, [n]o: "); err != nil {
 		return err
 	} else if !agreed {
 		return &notAgreedError{entry.Name}

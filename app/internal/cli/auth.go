@@ -125,7 +125,7 @@ func lifeOf(r *login.Status, now time.Time) string {
 	case left <= 0:
 		life = "has expired"
 	default:
-		life = "expires in " + roundDuration(left)
+		life = "expires in " + kit.RoundDuration(left)
 	}
 	switch {
 	case r.Refreshable:
@@ -137,19 +137,6 @@ func lifeOf(r *login.Status, now time.Time) string {
 		life += "; bound to a key"
 	}
 	return life
-}
-
-// roundDuration is a duration in one unit.
-func roundDuration(d time.Duration) string {
-	for _, unit := range []struct {
-		size time.Duration
-		name string
-	}{{24 * time.Hour, "days"}, {time.Hour, "hours"}, {time.Minute, "minutes"}} {
-		if d >= 2*unit.size {
-			return fmt.Sprintf("%d %s", (d+unit.size/2)/unit.size, unit.name)
-		}
-	}
-	return fmt.Sprintf("%d seconds", (d+time.Second-1)/time.Second)
 }
 
 func (p *program) doctorCommand() *cobra.Command {

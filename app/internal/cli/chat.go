@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -93,50 +92,14 @@ func (p *program) withFace(ctx context.Context, c *conversation, first string, s
 // chat shows the session in lines until the person leaves.
 func (p *program) chat(ctx context.Context, c *conversation, first string) error {
 	return p.withFace(ctx, c, first, func(f *conversationFace) error {
-		line := face.NewLine(p.keyboard(), p.Streams.Out, &face.LineOptions{
+		line := face.NewLine(p.Streams.Keyboard(), p.Streams.Out, &face.LineOptions{
 			Width: p.Streams.Width, Echo: !p.Streams.InTerminal, Interrupts: f.interrupts,
-			Model: c.models, SetTitle: c.store.SetTitle, Discard: p.discard(), Since: f.since,
+			Model: c.models, SetTitle: c.store.SetTitle, Discard: p.Streams.Discard(), Since: f.since,
 			Sessions: f.kept, Logs: p.serverLog, Image: clipboardImage, Now: p.Streams.Now,
 		})
 		p.Note("Session %s with the %s. /help lists what you can type, /quit ends.", c.session.ID(), modelTitle(c.session.Model()))
 		return line.Run(ctx, f.host, f.session)
 	})
-}
-
-// discard is how a face throws away what was typed before it asks; nil where nobody
-// types.
-func (p *program) discard() func() {
-	if !p.Streams.InTerminal || p.Streams.Flush == nil {
-		return nil
-	}
-	return func() {
-		p.Streams.Flush()
-		p.keyboard().discard()
-	}
-}
-
-// askLine asks something at the terminal. What was typed before is no answer, nor what
-// comes too soon to be one.
-func (p *program) askLine(ctx context.Context, question string) (string, error) {
-	p.NotePart("%s", question)
-	discard := p.discard()
-	if discard == nil {
-		return p.keyboard().line(ctx)
-	}
-	discard()
-	for since := time.Now(); ; since = time.Now() {
-		line, err := p.keyboard().line(ctx)
-		if err != nil || time.Since(since) >= face.Burst {
-			return line, err
-		}
-	}
-}
-
-// askYes asks for yes or no. Everything but a yes is a no.
-func (p *program) askYes(ctx context.Context, question string) (bool, error) {
-	line, err := p.askLine(ctx, question)
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return err == nil && (answer == "y" || answer == "yes"), err
 }
 
 // attend answers, at the terminal, what servers ask while a command of the person
@@ -147,8 +110,8 @@ func (p *program) attend(ctx context.Context, h *host.Host) (leave func(), err e
 	if err != nil || !p.Streams.InTerminal {
 		return func() {}, err
 	}
-	line := face.NewLine(p.keyboard(), p.Streams.Err, &face.LineOptions{
-		Width: p.Streams.Width, QuestionsOnly: true, Discard: p.discard(),
+	line := face.NewLine(p.Streams.Keyboard(), p.Streams.Err, &face.LineOptions{
+		Width: p.Streams.Width, QuestionsOnly: true, Discard: p.Streams.Discard(),
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

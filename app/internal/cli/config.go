@@ -242,7 +242,7 @@ func (p *program) doctorConnect(ctx context.Context, cfg *config.Config, db *loc
 		tools := slices.DeleteFunc(slices.Clone(catalog.Tools), func(t *host.Tool) bool { return t.Server != s.Name })
 		text, n := describeServer(&s, tools)
 		wrong += n
-		if err := p.Print(p.masked(host.Escape(text))); err != nil {
+		if err := p.Print(p.Masked(host.Escape(text))); err != nil {
 			return wrong, err
 		}
 	}
@@ -253,7 +253,7 @@ func (p *program) doctorConnect(ctx context.Context, cfg *config.Config, db *loc
 // what is wrong.
 func describeServer(s *host.ServerStatus, tools []*host.Tool) (text string, wrong int) {
 	if s.State != host.StateReady || s.Err != nil {
-		return fmt.Sprintf("%s: %s: %s\n", s.Name, s.State, errorText(cmp.Or(s.Err, errors.New("it did not answer in time")))), 1
+		return fmt.Sprintf("%s: %s: %s\n", s.Name, s.State, kit.ErrorText(cmp.Or(s.Err, errors.New("it did not answer in time")))), 1
 	}
 	defs := make([]*mcp.Tool, len(tools))
 	for i, t := range tools {

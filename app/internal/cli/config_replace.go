@@ -121,7 +121,7 @@ func (p *program) offerReplacement(ctx context.Context, name string, e *config.E
 		p.Note("  %s", r.caution)
 	}
 	if !replace {
-		if yes, err := p.askYes(ctx, "Start the built-in one? [y/N] "); err != nil || !yes {
+		if yes, err := p.AskYes(ctx, "Start the built-in one? [y/N] "); err != nil || !yes {
 			return e, err
 		}
 	}

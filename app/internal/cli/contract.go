@@ -142,7 +142,7 @@ func (p *program) readContract(ctx context.Context, s host.Server) (*contract.Co
 	if err != nil {
 		return nil, p.withLog(p.addresses.name(atServer(s.Name, err)))
 	}
-	return maskedCopy(p, found)
+	return kit.MaskedCopy(&p.Console, found)
 }
 
 // unreached is the error of a server that cannot be connected to.
@@ -176,7 +176,7 @@ The exit code is 6 if there are breaking changes, or those that --fail-on names.
 			}
 			least := contract.Class(failOn)
 			if !isClass(least) {
-				return kit.Usagef("--fail-on %q: write breaking, risky or safe", shorten(host.EscapeLine(failOn), maxModelName))
+				return kit.Usagef("--fail-on %q: write breaking, risky or safe", kit.Shorten(host.EscapeLine(failOn), maxModelName))
 			}
 			locked, err := openLock(before[0])
 			if err != nil {
@@ -186,7 +186,7 @@ The exit code is 6 if there are breaking changes, or those that --fail-on names.
 			if err != nil {
 				return err
 			}
-			if locked, err = maskedCopy(p, locked); err != nil { // it may be from before secrets were masked
+			if locked, err = kit.MaskedCopy(&p.Console, locked); err != nil { // it may be from before secrets were masked
 				return err
 			}
 			if p.protocol != "" {

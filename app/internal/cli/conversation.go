@@ -132,7 +132,7 @@ func (p *program) openStore() (store host.Store, closeStore func() error, err er
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 	}
 	if err != nil {
-		p.Note("parley: nothing of this session is kept: %s", errorText(err))
+		p.Note("parley: nothing of this session is kept: %s", kit.ErrorText(err))
 		p.unkept = true
 		return new(host.Memory), func() error { return nil }, nil
 	}
@@ -353,7 +353,7 @@ func (p *program) configuredServers(ctx context.Context, cfg *config.Config, att
 			if !errors.As(err, new(*notAgreedError)) {
 				failed++
 			}
-			p.Note("parley: server %s of %s is left out: %s", host.EscapeLine(entry.Name), host.EscapeLine(entry.Source.String()), errorText(err))
+			p.Note("parley: server %s of %s is left out: %s", host.EscapeLine(entry.Name), host.EscapeLine(entry.Source.String()), kit.ErrorText(err))
 			continue
 		}
 		servers = append(servers, s)
@@ -464,7 +464,7 @@ func (p *program) inputs(ctx context.Context, entry *config.Server, attended boo
 			p.NotePart("%s", ask)
 			line, err = p.Streams.Secret(ctx)
 		} else {
-			line, err = p.askLine(ctx, ask)
+			line, err = p.AskLine(ctx, ask)
 		}
 		if err != nil {
 			return nil, err

@@ -75,29 +75,13 @@ func isAny(err error, targets []error) bool {
 	return false
 }
 
-// maxSaid is how many bytes of an error are shown: servers write them.
-const maxSaid = 4 << 10
-
-// errorText is the text of an error, which servers may have written: escaped, and
-// with its further lines indented, so that none passes for one of ours.
-func errorText(err error) string {
-	text := setOption.ReplaceAllString(err.Error(), "")
-	if len(text) > maxSaid {
-		text = strings.ToValidUTF8(text[:maxSaid], "") + "… (cut off)"
-	}
-	return strings.ReplaceAll(host.Escape(text), "\n", "\n    | ")
-}
-
-// setOption is advice for programs that use the library.
-var setOption = regexp.MustCompile(` \(set Options\.\w+\)`)
-
 // explain makes a sentence of an error: what failed, why, and what to do.
 func explain(err error) string {
 	var logged *loggedError
 	if errors.As(err, &logged) {
 		return explain(logged.err) + logged.said
 	}
-	text := errorText(err)
+	text := kit.ErrorText(err)
 	if access, ok := explainAccess(err); ok {
 		return access
 	}

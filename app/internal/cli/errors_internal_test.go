@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/tui"
@@ -36,14 +35,6 @@ func TestAdviceCannotBeACommand(t *testing.T) {
 	}
 }
 
-// An error of a server is bounded, and none of its lines passes for ours.
-func TestErrorsOfServers(t *testing.T) {
-	text := explain(errors.New("no\nparley: all is well\x1b[2J" + strings.Repeat("x", 100_000)))
-	if strings.Contains(text, "\nparley:") || strings.Contains(text, "\x1b") || len(text) > 6000 {
-		t.Errorf("%d bytes: %.200s", len(text), text)
-	}
-}
-
 // What a server did wrong is not called an error of this program.
 func TestExitCodes(t *testing.T) {
 	for err, want := range map[error]int{
@@ -62,17 +53,6 @@ func TestExitCodes(t *testing.T) {
 	} {
 		if got := exitCode(fmt.Errorf("doing something: %w", err)); got != want {
 			t.Errorf("%v: exit code %d, want %d", err, got, want)
-		}
-	}
-}
-
-// A line of progress is never wider than the terminal: it could not be cleared.
-func TestProgressFits(t *testing.T) {
-	for text, want := range map[string]string{
-		"short": "short", "exactly 10": "exactly 10", "eleven chars": "eleven cha", "文字文字文字": "文字文字文",
-	} {
-		if got := fitting(text, 10); got != want {
-			t.Errorf("%q is shown as %q, want %q", text, got, want)
 		}
 	}
 }
@@ -107,19 +87,6 @@ func TestFlagErrors(t *testing.T) {
 		root.SilenceErrors, root.SilenceUsage = true, true
 		if err := root.ExecuteContext(t.Context()); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %s", c.args, err, c.want)
-		}
-	}
-}
-
-// How long something takes is rounded, so that ten minutes are ten a moment later too.
-func TestRoundDuration(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		10*time.Minute - time.Second: "10 minutes", 8*time.Minute + 29*time.Second: "8 minutes", 90 * time.Second: "90 seconds",
-		47*time.Hour + 59*time.Minute: "48 hours", 30 * 24 * time.Hour: "30 days",
-	} {
-		if got := roundDuration(d); got != want {
-			t.Errorf("%v is %s, want %s", d, got, want)
 		}
 	}
 }

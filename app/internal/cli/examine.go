@@ -61,7 +61,7 @@ func (p *program) examine(ctx context.Context, t target, f *doctorFlags) error {
 	least := doctor.Severity(f.failOn)
 	switch {
 	case least != doctor.Error && least != doctor.Warning && least != doctor.Note:
-		return kit.Usagef("--fail-on %q: write error, warning or note", shorten(host.EscapeLine(f.failOn), maxModelName))
+		return kit.Usagef("--fail-on %q: write error, warning or note", kit.Shorten(host.EscapeLine(f.failOn), maxModelName))
 	case f.timeout <= 0:
 		return kit.Usagef("--timeout %v: write a time above 0, such as 10s", f.timeout)
 	}
@@ -85,7 +85,7 @@ func (p *program) examine(ctx context.Context, t target, f *doctorFlags) error {
 	if report == nil {
 		return err
 	}
-	report, failed := maskedCopy(p, report)
+	report, failed := kit.MaskedCopy(&p.Console, report)
 	if failed != nil {
 		return failed
 	}
@@ -136,7 +136,7 @@ const maxFinding = 1000
 // describeReport is a report as text.
 func describeReport(r *doctor.Report) string {
 	var b strings.Builder
-	of := func(text string) string { return shorten(host.EscapeLine(text), maxFinding) }
+	of := func(text string) string { return kit.Shorten(host.EscapeLine(text), maxFinding) }
 	fmt.Fprintf(&b, "%s\n", host.EscapeLine(r.Server))
 	spoken := 0
 	for _, v := range r.Revisions {

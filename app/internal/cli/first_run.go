@@ -81,7 +81,7 @@ func (p *program) firstRun(ctx context.Context, cfg *config.Config) (first []str
 		return nil, nil
 	}
 	for {
-		line, err := p.askLine(ctx, "Your choice, or a message: ")
+		line, err := p.AskLine(ctx, "Your choice, or a message: ")
 		if errors.Is(err, io.EOF) {
 			p.Note("")
 			return nil, errLeft
@@ -108,7 +108,7 @@ func (p *program) firstRun(ctx context.Context, cfg *config.Config) (first []str
 				p.serverFlags = []string{kit.Bundled}
 				return []string{line}, nil
 			}
-			p.paragraph("There is no choice " + host.EscapeLine(shorten(line, maxModelName)) + " here; commands can be typed once the conversation is open, and q leaves.")
+			p.paragraph("There is no choice " + host.EscapeLine(kit.Shorten(line, maxModelName)) + " here; commands can be typed once the conversation is open, and q leaves.")
 			p.paragraph(nextLine(found))
 		}
 	}
@@ -163,9 +163,9 @@ func localText(l *discover.Local) string {
 	case 0:
 		return text + "has no model yet"
 	case 1:
-		return text + "has " + shorten(l.Models[0], maxModelName)
+		return text + "has " + kit.Shorten(l.Models[0], maxModelName)
 	default:
-		return text + fmt.Sprintf("has %s and %d more", shorten(l.Models[0], maxModelName), n-1)
+		return text + fmt.Sprintf("has %s and %d more", kit.Shorten(l.Models[0], maxModelName), n-1)
 	}
 }
 

@@ -149,7 +149,7 @@ func (s *setup) write(ctx context.Context, c *config.Choice, d *config.Draft) (d
 	case !s.ask:
 		return false, kit.Usagef("give --yes if this is what you want; nothing was written")
 	default:
-		agreed, err := s.p.askYes(ctx, "Write it? [y]es, [n]o: ")
+		agreed, err := s.p.AskYes(ctx, "Write it? [y]es, [n]o: ")
 		if err != nil {
 			return false, fmt.Errorf("nothing was written: %w", err)
 		}

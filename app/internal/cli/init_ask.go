@@ -21,7 +21,7 @@ var errNoInput = kit.Usagef("the input has ended: nothing was written")
 // askUntil asks until an answer is taken.
 func (s *setup) askUntil(ctx context.Context, question string, take func(answer string) error) error {
 	for {
-		line, err := s.p.askLine(ctx, question)
+		line, err := s.p.AskLine(ctx, question)
 		if errors.Is(err, io.EOF) {
 			s.p.Note("")
 			return errNoInput
@@ -53,7 +53,7 @@ func (s *setup) askServers(ctx context.Context, c *config.Choice) error {
 			break
 		}
 		s.p.Note("%4d: %s, of %s: %s", i+1, host.EscapeLine(srv.Name), discover.ClientName(srv.Source.Client),
-			shorten(host.EscapeLine(shorten(srv.Address(), maxAddress)), maxAddress))
+			kit.Shorten(host.EscapeLine(kit.Shorten(srv.Address(), maxAddress)), maxAddress))
 	}
 	question := `Which ones? Enter for all, "none", or numbers such as "1 3": `
 	if s.found.Own {
@@ -86,7 +86,7 @@ func pick(list []*config.Server, answer string) ([]*config.Server, error) {
 	for _, word := range strings.FieldsFunc(answer, func(r rune) bool { return r == ' ' || r == ',' }) {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 1 || n > len(list) {
-			return nil, fmt.Errorf(`%q is no number from 1 to %d: write numbers, "none", or nothing for all`, shorten(word, maxAddress), len(list))
+			return nil, fmt.Errorf(`%q is no number from 1 to %d: write numbers, "none", or nothing for all`, kit.Shorten(word, maxAddress), len(list))
 		}
 		if !slices.Contains(chosen, list[n-1]) {
 			chosen = append(chosen, list[n-1])
@@ -150,7 +150,7 @@ func (s *setup) askModel(ctx context.Context, c *config.Choice) error {
 	}
 	keep := fmt.Sprintf("Enter for %s", offlineModel)
 	if s.own.Model != "" {
-		keep = "Enter for " + host.EscapeLine(shorten(s.own.Model, maxAddress)) + " as it is"
+		keep = "Enter for " + host.EscapeLine(kit.Shorten(s.own.Model, maxAddress)) + " as it is"
 	}
 	return s.askUntil(ctx, "Which one? "+keep+", a number, or PROVIDER:NAME: ", func(answer string) error {
 		if answer == "" {

@@ -226,17 +226,14 @@ func (p *program) tellInspected(flags *inspectFlags, err error) error {
 		return &kit.SilentError{Code: e.Exit}
 	}
 	told := *e
-	told.Message = setOption.ReplaceAllString(told.Message, "")
-	if len(told.Message) > maxSaid {
-		told.Message = strings.ToValidUTF8(told.Message[:maxSaid], "") + "… (cut off)"
-	}
+	told.Message = kit.CutError(told.Message)
 	raw, failed := jsonrpc.JSON(struct {
 		Error *inspect.Error `json:"error"`
 	}{&told}).AppendJSON(nil)
 	if failed != nil {
 		return err
 	}
-	text := string(p.maskedJSON(raw))
+	text := string(p.MaskedJSON(raw))
 	if p.Streams.ErrTerminal {
 		text = kit.EscapeJSON(text)
 	}

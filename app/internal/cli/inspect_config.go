@@ -59,7 +59,7 @@ func entryInFile(cfg *config.Config, file string, named []string) (*config.Serve
 	for _, s := range cfg.Servers {
 		names = append(names, s.Name)
 	}
-	all := shorten(host.EscapeLine(strings.Join(names, ", ")), maxMessage)
+	all := kit.Shorten(host.EscapeLine(strings.Join(names, ", ")), kit.MaxMessage)
 	switch {
 	case len(names) == 0:
 		return nil, kit.Usagef("--config %s: there is no server in the file", file)

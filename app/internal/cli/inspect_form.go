@@ -102,7 +102,7 @@ func (p *program) askArgument(ctx context.Context, a *formArgument, leave map[st
 	}
 	for {
 		p.NotePart("%s: ", label)
-		line, err := p.keyboard().line(ctx)
+		line, err := p.Streams.Keyboard().Line(ctx)
 		switch {
 		case err != nil:
 			return nil, err
@@ -115,7 +115,7 @@ func (p *program) askArgument(ctx context.Context, a *formArgument, leave map[st
 		if err == nil {
 			return value, nil
 		}
-		p.Note("  %s", errorText(err))
+		p.Note("  %s", kit.ErrorText(err))
 	}
 }
 

@@ -104,7 +104,7 @@ func kindWithMessage(err error) string {
 	kind := kindOfError(err)
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok && kind == fmt.Sprintf("error %d", e.Code) {
 		said := strings.TrimSpace(reference.ReplaceAllString(e.Message, ""))
-		return kind + ": " + shorten(strings.ToValidUTF8(said, "\uFFFD"), shownBytes)
+		return kind + ": " + kit.Shorten(strings.ToValidUTF8(said, "\uFFFD"), shownBytes)
 	}
 	return kind
 }

@@ -283,7 +283,7 @@ func saying(text string) *mcp.CreateMessageResult {
 // declined notes that nobody was asked.
 func (q *questionnaire) declined(asked, page, how string) {
 	if !q.quiet {
-		q.p.Note("parley: the server asked: %s", shorten(host.EscapeLine(shorten(asked, maxMessage)), maxMessage))
+		q.p.Note("parley: the server asked: %s", kit.Shorten(host.EscapeLine(kit.Shorten(asked, kit.MaxMessage)), kit.MaxMessage))
 		if page != "" {
 			q.p.Note("  It wants you to visit the page %s", host.EscapeLine(page))
 		}
@@ -362,7 +362,7 @@ func (q *questionnaire) askPage(ctx context.Context, r *client.ElicitRequest) (*
 // askModel asks the person at the terminal for the answer of a model.
 func (q *questionnaire) askModel(ctx context.Context, params *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
 	q.show(&host.Question{Kind: host.QuestionSample, Sample: params}, "Server "+host.EscapeLine(q.server.Name)+" asks a model. You answer in its place.")
-	line, err := q.p.askLine(ctx, "The answer, or /decline: ")
+	line, err := q.p.AskLine(ctx, "The answer, or /decline: ")
 	if text := strings.TrimSpace(line); err == nil && text != "/"+wordDecline && text != "" {
 		return saying(text), nil
 	}
@@ -375,7 +375,7 @@ func (q *questionnaire) askModel(ctx context.Context, params *mcp.CreateMessageP
 // choose asks for one of several letters until there is one. The end of the input cancels.
 func (q *questionnaire) choose(ctx context.Context, question string, words map[string]string) (string, error) {
 	for {
-		line, err := q.p.askLine(ctx, question)
+		line, err := q.p.AskLine(ctx, question)
 		switch word, ok := words[strings.ToLower(shortest(line))]; {
 		case errors.Is(err, io.EOF):
 			q.p.Note("")
@@ -409,7 +409,7 @@ func (q *questionnaire) askForm(ctx context.Context, r *client.ElicitRequest) (*
 		}
 		full, wrong := r.Complete(values)
 		if wrong != nil {
-			q.p.Note("  %s", errorText(wrong))
+			q.p.Note("  %s", kit.ErrorText(wrong))
 			continue
 		}
 		raw, encoding := strictjson.Marshal(full)

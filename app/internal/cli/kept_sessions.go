@@ -40,7 +40,7 @@ func lastUsedFirst(ctx context.Context, store host.Store) ([]host.SessionInfo, e
 // Records implements face.Sessions.
 func (k *keptSessions) Records(ctx context.Context, id string) ([]host.Record, error) {
 	records, err := host.History(ctx, k.store, id)
-	return k.p.maskedRecords(records), err
+	return k.p.MaskedRecords(records), err
 }
 
 // Open implements face.Sessions.
@@ -133,7 +133,7 @@ type shownSession struct {
 // Snapshot returns the session as it is now.
 func (s shownSession) Snapshot() *host.Snapshot {
 	snap := s.Session.Snapshot()
-	snap.Records = s.p.maskedRecords(snap.Records)
+	snap.Records = s.p.MaskedRecords(snap.Records)
 	return snap
 }
 
@@ -141,7 +141,7 @@ func (s shownSession) Snapshot() *host.Snapshot {
 func (s shownSession) Watch(ctx context.Context, since int64) iter.Seq2[host.Record, error] {
 	return func(yield func(host.Record, error) bool) {
 		for r, err := range s.Session.Watch(ctx, since) {
-			if !yield(s.p.maskedRecord(r), err) {
+			if !yield(s.p.MaskedRecord(r), err) {
 				return
 			}
 		}

@@ -408,16 +408,16 @@ type shownHost struct {
 func (h shownHost) Status() []host.ServerStatus {
 	list := h.Host.Status()
 	for i := range list {
-		list[i].Origin = h.p.masked(list[i].Origin) // a command line may have some
+		list[i].Origin = h.p.Masked(list[i].Origin) // a command line may have some
 		for _, err := range []*error{&list[i].Err, &list[i].SkillsErr} {
 			if *err == nil {
 				continue
 			}
-			if text := h.p.masked((*err).Error()); text != (*err).Error() {
+			if text := h.p.Masked((*err).Error()); text != (*err).Error() {
 				*err = &maskedError{*err, text}
 			}
 		}
-		list[i].Problems = h.p.maskedProblems(list[i].Problems)
+		list[i].Problems = h.p.MaskedProblems(list[i].Problems)
 	}
 	return list
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -54,7 +55,7 @@ func (p *program) showLog(server string, l *mcp.LogParams) {
 	}
 	from := server
 	if l.Logger != "" {
-		from += " " + shorten(l.Logger, maxLogName)
+		from += " " + kit.Shorten(l.Logger, maxLogName)
 	}
-	p.Note("[%s] %s: %s", host.EscapeLine(from), host.EscapeLine(shorten(string(l.Level), maxLogName)), oneLine(l.Data))
+	p.Note("[%s] %s: %s", host.EscapeLine(from), host.EscapeLine(kit.Shorten(string(l.Level), maxLogName)), kit.OneLine(l.Data))
 }

@@ -207,7 +207,7 @@ func (p *program) readKey(ctx context.Context, k *keyPlace) (string, error) {
 	}
 	var key string
 	for size := 0; ; {
-		line, err := p.keyboard().line(ctx)
+		line, err := p.Streams.Keyboard().Line(ctx)
 		ended := errors.Is(err, io.EOF)
 		if err != nil && !ended {
 			return "", fmt.Errorf("reading the key: %w", err)

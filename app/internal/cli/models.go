@@ -72,7 +72,7 @@ func findProvider(name string) (*modelProvider, error) {
 // typedName is the name of a provider or model that is none, as it can be shown: a key may
 // have been typed in its place.
 func typedName(name string) string {
-	return shorten(host.EscapeLine(host.Redact(name)), maxModelName)
+	return kit.Shorten(host.EscapeLine(host.Redact(name)), maxModelName)
 }
 
 // modelFlags are the flags that choose a model.
@@ -198,7 +198,7 @@ func (p *program) checkAddress(c *chosenModel, withKey bool) error {
 
 // waitingForModel tells the person that a provider wants a pause.
 func (p *program) waitingForModel(reason error, wait time.Duration) {
-	p.Note("parley: trying again in %s: %s", wait.Round(100*time.Millisecond), errorText(reason))
+	p.Note("parley: trying again in %s: %s", wait.Round(100*time.Millisecond), kit.ErrorText(reason))
 }
 
 // openModel makes the client of a chosen model. Nothing is sent.

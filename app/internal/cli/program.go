@@ -56,8 +56,6 @@ type program struct {
 	welcome       string              // what the screen says at the beginning of a first conversation
 	onScreen      bool                // and the screen has the keyboard
 	wantsAddress  addressWanted       // of the page that a sign-in ended at
-	typing        sync.Once
-	keyboardLines *lineReader // what keyboard made
 }
 
 // globals are the flags of all commands.
@@ -123,7 +121,7 @@ func (p *program) with(ctx context.Context, fn func(h *host.Host) error) error {
 // noteProblems reports what was wrong in the answers of servers, in one line per server.
 func (p *program) noteProblems(h *host.Host) {
 	for _, s := range h.Status() {
-		s.Problems = p.maskedProblems(s.Problems)
+		s.Problems = p.MaskedProblems(s.Problems)
 		if wrong := s.Wrong(); wrong != "" {
 			p.Note("parley: server %q: %s; 'parley doctor' says what is wrong with a server", s.Name, host.EscapeLine(wrong))
 		}
@@ -152,11 +150,6 @@ func atServer(name string, err error) error {
 		return err
 	}
 	return fmt.Errorf("server %q: %w", name, err)
-}
-
-// oneLine is a value in one line, shortened and escaped.
-func oneLine(raw mcp.RawValue) string {
-	return shorten(host.EscapeLine(shorten(string(raw), maxMessage)), maxMessage)
 }
 
 // keyValues parses key=value arguments.

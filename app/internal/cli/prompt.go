@@ -62,7 +62,7 @@ func (p *program) listPrompts(cmd *cobra.Command, c *client.Client) error {
 		prompts = append(prompts, prompt)
 	}
 	if p.JSON {
-		return p.printMaskedJSON(struct {
+		return p.PrintMaskedJSON(struct {
 			Prompts []*mcp.Prompt `json:"prompts"`
 		}{prompts})
 	}
@@ -78,7 +78,7 @@ func (p *program) listPrompts(cmd *cobra.Command, c *client.Client) error {
 		}
 		t.Add(prompt.Name+"("+strings.Join(names, ", ")+")", cmp.Or(prompt.Description, prompt.Title))
 	}
-	return p.Print(p.masked(t.String()))
+	return p.Print(p.Masked(t.String()))
 }
 
 func (p *program) completeCommand() *cobra.Command {

@@ -88,7 +88,7 @@ func (p *program) listResources(cmd *cobra.Command, c *client.Client) error {
 		templates = append(templates, t)
 	}
 	if p.JSON {
-		return p.printMaskedJSON(struct {
+		return p.PrintMaskedJSON(struct {
 			Resources []*mcp.Resource         `json:"resources"`
 			Templates []*mcp.ResourceTemplate `json:"resourceTemplates"`
 		}{resources, templates})
@@ -100,5 +100,5 @@ func (p *program) listResources(cmd *cobra.Command, c *client.Client) error {
 	for _, r := range templates {
 		t.Add(r.URITemplate, cmp.Or(r.Description, r.Title, r.Name))
 	}
-	return p.Print(p.masked(t.String()))
+	return p.Print(p.Masked(t.String()))
 }

@@ -174,5 +174,5 @@ func shownValue(raw []byte) string {
 	if len(raw) == 0 {
 		return "nothing"
 	}
-	return oneLine(raw)
+	return kit.OneLine(raw)
 }

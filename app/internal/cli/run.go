@@ -48,7 +48,7 @@ numbers and quoted texts.`,
 
 // run runs one request and writes the answer.
 func (p *program) run(ctx context.Context, c *conversation, request string) error {
-	v := &view{p: p, calls: make(map[string]*host.CallRecord), progress: make(map[string]*progress)}
+	v := &view{p: p, calls: make(map[string]*host.CallRecord), progress: make(map[string]*kit.Progress)}
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
@@ -92,7 +92,7 @@ type view struct {
 	ended    bool // the text ends its line
 	err      error
 	calls    map[string]*host.CallRecord
-	progress map[string]*progress
+	progress map[string]*kit.Progress
 }
 
 // A jsonRecord is a record in a line of JSON.
@@ -116,23 +116,23 @@ func (v *view) show(r *host.Record) {
 		v.calls[b.ID] = b
 	case *host.StartRecord:
 		call := v.calls[b.Call]
-		v.p.Note("-> %s %s (%s)", callName(call), oneLine(b.Arguments), host.EscapeLine(b.Why))
-		v.progress[b.Call] = v.p.progress(call.Tool)
+		v.p.Note("-> %s %s (%s)", callName(call), kit.OneLine(b.Arguments), host.EscapeLine(b.Why))
+		v.progress[b.Call] = v.p.Progress(call.Tool)
 	case *host.SkillRecord:
 		v.skill(b)
 	case *host.ProgressRecord:
 		if g := v.progress[b.Call]; g != nil {
-			g.show(b.Progress, b.Total, b.Message)
+			g.Show(b.Progress, b.Total, b.Message)
 		}
 	case *host.ResultRecord:
 		v.result(b)
 	case *host.NoticeRecord:
-		v.p.Note("parley: %s", errorText(errors.New(b.Text)))
+		v.p.Note("parley: %s", kit.ErrorText(errors.New(b.Text)))
 	}
 }
 
 func (v *view) json(r *host.Record) {
-	body, err := host.EncodeBody(v.p.maskedRecord(*r).Body)
+	body, err := host.EncodeBody(v.p.MaskedRecord(*r).Body)
 	if err == nil {
 		var raw []byte
 		raw, err = jsonrpc.JSON(jsonRecord{r.N, r.Time, r.Body.Kind(), body}).AppendJSON(nil)
@@ -181,14 +181,14 @@ func (v *view) skill(r *host.SkillRecord) {
 
 func (v *view) result(r *host.ResultRecord) {
 	if g := v.progress[r.Call]; g != nil {
-		g.end()
+		g.End()
 	}
 	name := callName(v.calls[r.Call])
 	switch {
 	case r.Outcome == host.OutcomeRefused:
 		v.p.Note("<- %s was refused: %s", name, host.EscapeLine(r.Why))
 	case r.Outcome != host.OutcomeDone:
-		v.p.Note("<- %s failed: %s%s", name, errorText(errors.New(r.Why)), v.p.logged(r.Why))
+		v.p.Note("<- %s failed: %s%s", name, kit.ErrorText(errors.New(r.Why)), v.p.logged(r.Why))
 	case r.Failed:
 		v.p.Note("<- %s: the tool failed%s", name, v.p.logged(kit.Contents(r.Content)))
 	default:

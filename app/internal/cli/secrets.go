@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -13,9 +10,7 @@ import (
 	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/mask"
-	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
-	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport/stdio"
 )
 
@@ -79,87 +74,4 @@ func (t *credentialTransport) RoundTrip(r *http.Request) (*http.Response, error)
 		_ = t.streams.Masker().Body(kind, raw) // learns what it masks
 	}
 	return t.next.RoundTrip(r)
-}
-
-// masked is a text without the secrets of this run.
-func (p *program) masked(text string) string { return p.Streams.Masker().Known(text) }
-
-// maskedProblems are the problems of a server without the secrets of this run.
-func (p *program) maskedProblems(list []client.Problem) []client.Problem {
-	masked := slices.Clone(list)
-	for i := range masked {
-		for _, text := range []*string{&masked[i].Subject, &masked[i].Place, &masked[i].Why} {
-			*text = p.masked(*text)
-		}
-	}
-	return masked
-}
-
-// maskedRecord is a record without the secrets of this run in a notice, and in why a call or run failed.
-func (p *program) maskedRecord(r host.Record) host.Record {
-	switch b := r.Body.(type) {
-	case *host.NoticeRecord:
-		if text := p.masked(b.Text); text != b.Text {
-			made := *b
-			made.Text, r.Body = text, &made
-		}
-	case *host.ResultRecord:
-		if why := p.masked(b.Why); why != b.Why {
-			made := *b
-			made.Why, r.Body = why, &made
-		}
-	case *host.RunEndRecord:
-		if why := p.masked(b.Why); why != b.Why {
-			made := *b
-			made.Why, r.Body = why, &made
-		}
-	}
-	return r
-}
-
-// maskedRecords are records, each of them a maskedRecord.
-func (p *program) maskedRecords(records []host.Record) []host.Record {
-	masked := records
-	for i, r := range records {
-		if made := p.maskedRecord(r); made.Body != r.Body {
-			if &masked[0] == &records[0] {
-				masked = slices.Clone(records)
-			}
-			masked[i] = made
-		}
-	}
-	return masked
-}
-
-// maskedJSON is JSON without the secrets of this run.
-func (p *program) maskedJSON(raw []byte) []byte {
-	if masked, ok := p.Streams.Masker().KnownJSON(raw); ok {
-		return masked
-	}
-	return []byte(p.masked(string(raw))) // nested too deep to be copied value by value
-}
-
-// maskedCopy is a copy of a value, made from its JSON, without the secrets of this run.
-func maskedCopy[T any](p *program, v *T) (*T, error) {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("masking secrets: %w", err)
-	}
-	made := new(T)
-	d := json.NewDecoder(bytes.NewReader(p.maskedJSON(raw)))
-	d.UseNumber()
-	// A number that is a secret stays 0.
-	if err := d.Decode(made); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
-		return nil, fmt.Errorf("masking secrets: %w", err)
-	}
-	return made, nil
-}
-
-// printMaskedJSON is PrintJSON without the secrets of this run.
-func (p *program) printMaskedJSON(v any) error {
-	raw, err := jsonrpc.JSON(v).AppendJSON(nil)
-	if err != nil {
-		return fmt.Errorf("writing JSON: %w", err)
-	}
-	return p.PrintIndented(p.maskedJSON(raw))
 }

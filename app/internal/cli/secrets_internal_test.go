@@ -47,7 +47,7 @@ func TestMaskedCopy(t *testing.T) {
 	}
 	p := &program{Console: kit.Console{Streams: &kit.Streams{}}}
 	p.Streams.Masker().Learn("123456")
-	got, err := maskedCopy(p, &report{"at 123456", 123456, 1234567, []any{"123456"}})
+	got, err := kit.MaskedCopy(&p.Console, &report{"at 123456", 123456, 1234567, []any{"123456"}})
 	if want := (report{"at " + mask.Hidden, 0, 1234567, []any{mask.Hidden}}); err != nil || !reflect.DeepEqual(*got, want) {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
@@ -71,7 +71,7 @@ func TestCommandSecrets(t *testing.T) {
 func TestCredentialTransport(t *testing.T) {
 	t.Parallel()
 	p := &program{Console: kit.Console{Streams: &kit.Streams{}}}
-	said := func() string { return p.masked("no token plum-token-1") }
+	said := func() string { return p.Masked("no token plum-token-1") }
 	transport := p.tappedTransport(roundTripper(func(r *http.Request) (*http.Response, error) {
 		if said() != "no token "+mask.Hidden || r.Header.Get("Authorization") == "" {
 			t.Errorf("as the request is sent: %q", said())
@@ -110,7 +110,7 @@ func TestCredentialsOfForms(t *testing.T) {
 	if _, err := transport.RoundTrip(request); !errors.Is(err, http.ErrServerClosed) { //nolint:bodyclose // there is no response
 		t.Error(err)
 	}
-	if got := p.masked("no refresh_token plum-refresh-1 of plum-client-1 with plum/secret/1"); strings.ReplaceAll(got, mask.Hidden, "«»") != "no refresh_token «» of plum-client-1 with «»" {
+	if got := p.Masked("no refresh_token plum-refresh-1 of plum-client-1 with plum/secret/1"); strings.ReplaceAll(got, mask.Hidden, "«»") != "no refresh_token «» of plum-client-1 with «»" {
 		t.Errorf("%q", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -34,7 +35,7 @@ func (l *serverLogs) tail(server string) *stderrTail {
 func (p *program) serverLog(server string) []string {
 	lines := p.kept.tail(server).all()
 	for i, line := range lines {
-		lines[i] = p.masked(line)
+		lines[i] = p.Masked(line)
 	}
 	return lines
 }
@@ -55,10 +56,10 @@ func (p *program) keepMessages(opts *host.Options) {
 		if show != nil {
 			show(server, l)
 		}
-		line := shorten(string(l.Level), maxLogName) + ": "
+		line := kit.Shorten(string(l.Level), maxLogName) + ": "
 		if l.Logger != "" {
-			line = shorten(l.Logger, maxLogName) + " " + line
+			line = kit.Shorten(l.Logger, maxLogName) + " " + line
 		}
-		_, _ = fmt.Fprint(p.kept.tail(server), line+shorten(string(l.Data), maxMessage)) // it takes all
+		_, _ = fmt.Fprint(p.kept.tail(server), line+kit.Shorten(string(l.Data), kit.MaxMessage)) // it takes all
 	}
 }

@@ -192,7 +192,7 @@ func (p *program) auditCommand() *cobra.Command {
 			return withLocal(func(db *local.DB) error {
 				n, err := db.VerifyAudit(cmd.Context())
 				if err != nil {
-					p.Note("parley: %s", errorText(err))
+					p.Note("parley: %s", kit.ErrorText(err))
 					return &kit.SilentError{Code: kit.ExitContract}
 				}
 				return p.Println(fmt.Sprintf("%d entries, all as they were written", n))

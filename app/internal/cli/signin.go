@@ -105,8 +105,8 @@ func chooseIssuer(issuer string) func(context.Context, []string) (string, error)
 // authorizer takes the person through the browser: that of this machine, or
 // one elsewhere.
 func (p *program) authorizer(flags *loginFlags) login.Authorizer {
-	read := func(ctx context.Context) (string, error) { return p.keyboard().line(ctx) }
-	refused := func(err error) { p.Note("parley: %s", errorText(err)) }
+	read := func(ctx context.Context) (string, error) { return p.Streams.Keyboard().Line(ctx) }
+	refused := func(err error) { p.Note("parley: %s", kit.ErrorText(err)) }
 	if flags.noBrowser {
 		redirect := ""
 		if flags.port != 0 {
@@ -155,7 +155,7 @@ func (p *program) showDevice(_ context.Context, q login.DevicePrompt) error {
 	if q.VerificationURIComplete != "" {
 		p.Note("This address has the code in it already; compare it with the one above:\n\n  %s\n", host.EscapeLine(q.VerificationURIComplete))
 	}
-	p.Note("Waiting for you there, for %s at the most. Ctrl-C ends it.", roundDuration(time.Until(q.Expires)))
+	p.Note("Waiting for you there, for %s at the most. Ctrl-C ends it.", kit.RoundDuration(time.Until(q.Expires)))
 	return nil
 }
 
@@ -166,14 +166,14 @@ func (p *program) pastedAddress(ctx context.Context) (string, error) {
 		return p.addressSent(ctx)
 	}
 	for {
-		line, err := p.keyboard().line(ctx)
+		line, err := p.Streams.Keyboard().Line(ctx)
 		if err != nil && ctx.Err() != nil && p.login == nil { // a line would have been taken for the address
 			p.Note("Nothing is to be pasted any more.")
 		}
 		if err != nil || !p.Streams.Diverting() || isAddress(line) {
 			return line, err
 		}
-		p.keyboard().leave(line)
+		p.Streams.Keyboard().Leave(line)
 	}
 }
 
@@ -222,7 +222,7 @@ func (p *program) confirm(ctx context.Context, q login.Prompt) error {
 		return nil
 	}
 	for range 3 {
-		line, err := p.askLine(ctx, fmt.Sprintf("Sign in to %s at %s now? [y]es, [n]o: ", host.EscapeLine(q.Resource), host.EscapeLine(q.Issuer)))
+		line, err := p.AskLine(ctx, fmt.Sprintf("Sign in to %s at %s now? [y]es, [n]o: ", host.EscapeLine(q.Resource), host.EscapeLine(q.Issuer)))
 		if err != nil {
 			return fmt.Errorf("%w: %w", errNotNow, err)
 		}
@@ -235,12 +235,6 @@ func (p *program) confirm(ctx context.Context, q login.Prompt) error {
 		p.Note("Please answer y or n.")
 	}
 	return errNotNow
-}
-
-// keyboard is the person's input, for all who ask.
-func (p *program) keyboard() *lineReader {
-	p.typing.Do(func() { p.keyboardLines = newLineReader(p.Streams.In) })
-	return p.keyboardLines
 }
 
 // httpClient makes the HTTP client for a server at a URL: one that puts tokens
@@ -350,11 +344,11 @@ func explainAccess(err error) (text string, ok bool) {
 			return text + errNotNow.Error(), true
 		}
 		if errors.As(noted.err, &ended) {
-			return text + forPeople.Replace(errorText(ended)), true
+			return text + forPeople.Replace(kit.ErrorText(ended)), true
 		}
-		return text + forPeople.Replace(errorText(noted.err)), true
+		return text + forPeople.Replace(kit.ErrorText(noted.err)), true
 	case errors.As(err, &ended), errors.As(err, new(*login.DiscoveryError)):
-		return forPeople.Replace(errorText(err)), true
+		return forPeople.Replace(kit.ErrorText(err)), true
 	}
 	return "", false
 }

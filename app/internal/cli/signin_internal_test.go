@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/url"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,86 +14,6 @@ import (
 	"github.com/parley-mcp/parley/oauth/login"
 	"github.com/parley-mcp/parley/transport"
 )
-
-// What one part gave up to wait for goes to the next one; nothing is lost, and
-// nothing is read that nobody asked for.
-func TestTypist(t *testing.T) {
-	t.Parallel()
-	in, person := io.Pipe()
-	k := newLineReader(in)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := k.line(ctx); !errors.Is(err, context.Canceled) {
-		t.Fatalf("waiting ended with %v", err)
-	}
-	go func() {
-		_, _ = io.WriteString(person, "one\r\ntwo\nthree\n")
-		_, _ = io.WriteString(person, "four")
-		person.Close()
-	}()
-	first, err := k.line(t.Context())
-	if err != nil || first != "one" {
-		t.Errorf("%q, %v, want the line that was given up", first, err)
-	}
-	small := make([]byte, 3)
-	n, err := k.Read(small)
-	if err != nil || string(small[:n]) != "two" {
-		t.Errorf("%q, %v, want the beginning of a line", small[:n], err)
-	}
-	rest, err := io.ReadAll(k)
-	if err != nil || string(rest) != "\nthree\nfour" {
-		t.Errorf("%q, %v, want the rest", rest, err)
-	}
-	if _, err := k.line(t.Context()); !errors.Is(err, io.EOF) {
-		t.Errorf("%v, want the end", err)
-	}
-}
-
-// Strangers' names never get into a command that the person may copy.
-// Attack: a scope that ends the quotes.
-func TestWord(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"https://example.com/mcp":   "https://example.com/mcp",
-		"files:write":               "files:write",
-		"http://[::1]:8080/mcp":     "http://[::1]:8080/mcp",
-		"a'; rm -rf ~; '":           "…",
-		"$(id)":                     "…",
-		"--issuer":                  "…",
-		"":                          "…",
-		"https://example.com/a?b=c": "…",
-		"ü":                         "…",
-	} {
-		if got := kit.SafeWord(in); got != want {
-			t.Errorf("%q became %q, want %q", in, got, want)
-		}
-	}
-}
-
-func TestCovers(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		resource, address string
-		want              bool
-	}{
-		{"https://a.example/mcp", "https://a.example/mcp", true},
-		{"https://a.example/mcp", "https://A.example:443/mcp/x?y", true},
-		{"https://a.example", "https://a.example/mcp", true},
-		{"https://a.example/", "https://a.example/mcp", true},
-		{"https://a.example/mcp", "https://a.example/mcpx", false},
-		{"https://a.example/mcp", "https://a.example/", false},
-		{"https://a.example", "https://a.example.evil.example/", false},
-		{"https://a.example", "http://a.example/", false},
-	} {
-		u, err := url.Parse(tt.address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := kit.Covers(tt.resource, u); got != tt.want {
-			t.Errorf("%s covers %s: %v, want %v", tt.resource, tt.address, got, tt.want)
-		}
-	}
-}
 
 // Each way in which a sign-in ends has its exit code and its advice.
 func TestAccessErrors(t *testing.T) {
@@ -173,41 +89,8 @@ Tokens are kept in the drawer.
 	}
 }
 
-// What a person types while a sign-in waits for an address is a message of the
-// conversation, in order, and is thrown away with what was typed ahead.
-func TestMessageWhileSigningIn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		in, out := io.Pipe()
-		k := newLineReader(in)
-		k.leave("one")
-		k.leave("two")
-		read := func() string {
-			buf := make([]byte, 64)
-			n, err := k.Read(buf)
-			if err != nil {
-				t.Error(err)
-			}
-			return string(buf[:n])
-		}
-		if first, second := read(), read(); first != "one\n" || second != "two\n" {
-			t.Errorf("%q and %q", first, second)
-		}
-		got := make(chan string)
-		go func() { got <- read() }()
-		synctest.Wait()
-		k.leave("three")
-		if text := <-got; text != "three\n" {
-			t.Errorf("%q", text)
-		}
-		k.leave("four")
-		k.discard()
-		go func() { got <- read() }()
-		go func() { _, _ = io.WriteString(out, "five\n") }()
-		if text := <-got; text != "five\n" {
-			t.Errorf("%q", text)
-		}
-		_ = out.Close()
-	})
+// A message is not taken for the address of the page that a sign-in ended at.
+func TestAddressOrMessage(t *testing.T) {
 	for line, want := range map[string]bool{
 		"http://127.0.0.1:4175/callback?code=a&state=b": true, "?code=a": true, " code=a&state=b ": true, "https://as.example/login": true,
 		"http://127.0.0.1:4175/callback?code=a&st\n  ate=b": true, "read https://a.example/x?y=z and tell me": false,

@@ -99,7 +99,7 @@ func (p *program) listSkills(ctx context.Context, c *client.Client) error {
 		return err
 	}
 	if p.JSON {
-		return p.printMaskedJSON(struct {
+		return p.PrintMaskedJSON(struct {
 			Skills []*skills.Skill `json:"skills"`
 		}{list})
 	}
@@ -111,7 +111,7 @@ func (p *program) listSkills(ctx context.Context, c *client.Client) error {
 		}
 		t.Add(s.URI, about)
 	}
-	return p.Print(p.masked(t.String()))
+	return p.Print(p.Masked(t.String()))
 }
 
 func (p *program) showSkill(ctx context.Context, c *client.Client, args []string) error {
@@ -275,7 +275,7 @@ func isContract(err error) bool {
 
 func (p *program) printVerified(all []*verifiedSkill) error {
 	if p.JSON {
-		return p.printMaskedJSON(struct {
+		return p.PrintMaskedJSON(struct {
 			Skills []*verifiedSkill `json:"skills"`
 		}{all})
 	}
@@ -294,8 +294,8 @@ func (p *program) printVerified(all []*verifiedSkill) error {
 			t.Add(v.URI, fmt.Sprintf("verified: %d %s, %d bytes", v.Files, plural, v.Bytes))
 		}
 		for _, problem := range v.Problems {
-			p.Note("parley: %s", host.EscapeLine(shorten(problem.Text, maxSaid)))
+			p.Note("parley: %s", host.EscapeLine(kit.Shorten(problem.Text, kit.MaxError)))
 		}
 	}
-	return p.Print(p.masked(t.String()))
+	return p.Print(p.Masked(t.String()))
 }

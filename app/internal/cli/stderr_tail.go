@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -104,7 +105,7 @@ func (p *program) logged(text string) string {
 	}
 	said := "\n  The server's log says:"
 	for _, line := range lines {
-		said += "\n    | " + host.EscapeLine(shorten(line, shownBytes))
+		said += "\n    | " + host.EscapeLine(kit.Shorten(line, shownBytes))
 	}
 	return said
 }

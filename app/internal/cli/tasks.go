@@ -90,11 +90,11 @@ func openTask(ctx context.Context, c *client.Client, name string) (*toolTask, er
 
 // startTask calls a tool, and prints the task that the call became, or its result.
 func (p *program) startTask(ctx context.Context, c *client.Client, tool *host.Tool, args mcp.RawValue) error {
-	progress := p.progress(tool.Def.Name)
+	progress := p.Progress(tool.Def.Name)
 	h, err := tasks.Start[*mcp.CallToolResult](ctx, c, tool.Def.Name, args, &tasks.StartOptions{
-		Call: client.CallOptions{OnProgress: progress.show},
+		Call: client.CallOptions{OnProgress: progress.Show},
 	})
-	progress.end()
+	progress.End()
 	if err != nil {
 		return atServer(tool.Server, err)
 	}
@@ -144,7 +144,7 @@ func (p *program) taskGet(ctx context.Context, h *toolTask) error {
 		lines[0] += ": " + host.EscapeLine(t.Message)
 	}
 	for _, q := range t.Questions {
-		lines = append(lines, "asks "+host.EscapeLine(q.Method)+" "+oneLine(q.Params))
+		lines = append(lines, "asks "+host.EscapeLine(q.Method)+" "+kit.OneLine(q.Params))
 	}
 	if t.Error != nil {
 		lines = append(lines, "error "+host.EscapeLine(t.Error.Error()))
@@ -198,20 +198,20 @@ func (p *program) taskWait(ctx context.Context, h *toolTask) error {
 	if name == "" {
 		name = "the task"
 	}
-	progress := p.progress(name)
+	progress := p.Progress(name)
 	last, steps := "", 0.0
 	for t, err := range h.Updates(ctx) {
 		if err != nil {
-			progress.end()
+			progress.End()
 			return p.notOver(ctx, h, err)
 		}
 		if t.Message != "" && t.Message != last && !t.Status.Ended() {
 			steps++
-			progress.show(steps, 0, t.Message)
+			progress.Show(steps, 0, t.Message)
 		}
 		last = t.Message
 	}
-	progress.end()
+	progress.End()
 	result, err := resultOf(h.Wait(ctx))
 	if err != nil {
 		return err

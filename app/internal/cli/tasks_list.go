@@ -92,7 +92,7 @@ func (p *program) printTasks(list []*tasks.Task) error {
 	for _, t := range list {
 		about := string(t.Status) + "  " + t.Created.Format(time.RFC3339) + "  " + t.Tool
 		if t.Message != "" {
-			about += "  " + shorten(t.Message, maxMessage)
+			about += "  " + kit.Shorten(t.Message, kit.MaxMessage)
 		}
 		lines.Add(t.ID, about)
 	}

@@ -101,7 +101,7 @@ func (p *program) printTools(c *host.Catalog) error {
 		for _, t := range c.Tools {
 			list = append(list, listedTool{t.Server, t.Def})
 		}
-		return p.printMaskedJSON(struct {
+		return p.PrintMaskedJSON(struct {
 			Tools    []listedTool    `json:"tools"`
 			Problems []listedProblem `json:"problems,omitempty"`
 		}{list, problems})
@@ -114,7 +114,7 @@ func (p *program) printTools(c *host.Catalog) error {
 		}
 		t.Add(tool.Server+"/"+tool.Def.Name+"("+strings.Join(model.Signature(tool.Def.InputSchema), ", ")+")", about)
 	}
-	return p.Print(p.masked(t.String()))
+	return p.Print(p.Masked(t.String()))
 }
 
 func (p *program) callCommand() *cobra.Command {
@@ -221,9 +221,9 @@ func (p *program) call(cmd *cobra.Command, h *host.Host, tool *host.Tool, args m
 	if task {
 		return p.startTask(cmd.Context(), c, tool, args)
 	}
-	progress := p.progress(tool.Def.Name)
-	result, err := c.CallTool(cmd.Context(), tool.Def.Name, args, &client.CallOptions{OnProgress: progress.show})
-	progress.end()
+	progress := p.Progress(tool.Def.Name)
+	result, err := c.CallTool(cmd.Context(), tool.Def.Name, args, &client.CallOptions{OnProgress: progress.Show})
+	progress.End()
 	if err != nil {
 		return atServer(tool.Server, err)
 	}

@@ -18,7 +18,7 @@ func profileOf(name string) (provider.Profile, error) {
 			return m.schemas, nil
 		}
 	}
-	return provider.Profile{}, kit.Usagef("--for %q: write anthropic, openai or gemini", shorten(host.EscapeLine(name), maxModelName))
+	return provider.Profile{}, kit.Usagef("--for %q: write anthropic, openai or gemini", kit.Shorten(host.EscapeLine(name), maxModelName))
 }
 
 // A reducedTool is a tool in the JSON of 'tools --for'.
@@ -64,7 +64,7 @@ func (p *program) printToolsFor(c *host.Catalog, name string) error {
 		list = append(list, toolFor(t, profile))
 	}
 	if p.JSON {
-		return p.printMaskedJSON(struct {
+		return p.PrintMaskedJSON(struct {
 			Tools []reducedTool `json:"tools"`
 		}{list})
 	}
@@ -78,7 +78,7 @@ func (p *program) printToolsFor(c *host.Catalog, name string) error {
 			b.WriteString("    " + host.EscapeLine(r.Error) + "\n")
 		}
 	}
-	if err := p.Print(p.masked(b.String())); err != nil {
+	if err := p.Print(p.Masked(b.String())); err != nil {
 		return err
 	}
 	changed := len(slices.DeleteFunc(list, func(r reducedTool) bool { return len(r.Lost) == 0 }))

@@ -241,7 +241,7 @@ func (p *program) conversationCall(ctx context.Context, c *client.Client, server
 	}
 	result, err := c.CallTool(ctx, call.tool, args, nil)
 	if err == nil && result.IsError {
-		p.Note("parley: the tool %s failed: %s", host.EscapeLine(call.tool), oneLine(mcp.RawValue(m.Text(kit.Contents(result.Content)))))
+		p.Note("parley: the tool %s failed: %s", host.EscapeLine(call.tool), kit.OneLine(mcp.RawValue(m.Text(kit.Contents(result.Content)))))
 		return &kit.SilentError{Code: kit.ExitTool}
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -61,6 +62,9 @@ type Streams struct {
 	diverted atomic.Pointer[chan os.Signal]
 	// secrets is what Masker returns; nil before its first call.
 	secrets atomic.Pointer[mask.Masker]
+	// typing guards the first call of Keyboard, which makes keyboard.
+	typing   sync.Once
+	keyboard *Keyboard
 }
 
 // PassphraseVariable is the variable with the passphrase of the encrypted store of tokens.

@@ -1,6 +1,10 @@
 package kit
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // SafeWord is a text as a word of a command that the person may copy: strangers
 // wrote it, so that what is more than plain characters is left out.
@@ -29,4 +33,17 @@ func Wrap(text string) string {
 		width += len(word) + 1
 	}
 	return b.String()
+}
+
+// RoundDuration returns a duration in one unit.
+func RoundDuration(d time.Duration) string {
+	for _, unit := range []struct {
+		size time.Duration
+		name string
+	}{{24 * time.Hour, "days"}, {time.Hour, "hours"}, {time.Minute, "minutes"}} {
+		if d >= 2*unit.size {
+			return fmt.Sprintf("%d %s", (d+unit.size/2)/unit.size, unit.name)
+		}
+	}
+	return fmt.Sprintf("%d seconds", (d+time.Second-1)/time.Second)
 }

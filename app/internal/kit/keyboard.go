@@ -1,4 +1,4 @@
-package cli
+package kit
 
 import (
 	"bufio"
@@ -8,18 +8,19 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/parley-mcp/parley/app/internal/face"
 )
 
 // maxTyped is how many bytes of one line are taken: a pasted address.
 const maxTyped = 64 << 10
 
-// A lineReader is the person at the keyboard, whose lines several parts of the
-// program wait for. A read of the input cannot be taken back: what one part
-// began to wait for and gave up goes to the next one, so that nothing that was
-// typed is lost. Who has asked a question comes before who reads whatever is typed. It
-// never reads further than the line that a caller wants. It may be used by many
-// goroutines at once.
-type lineReader struct {
+// A Keyboard reads lines of input for several callers. A read cannot be taken back, so a line that
+// arrives after its caller gave up goes to the next caller, and nothing that was typed is lost. Callers
+// of Line, which asked a question, come before callers of Read. It never reads beyond the line that a
+// caller wants. It is safe for concurrent use.
+type Keyboard struct {
 	in *bufio.Reader
 
 	mu      sync.Mutex
@@ -36,13 +37,14 @@ type readLine struct {
 	err  error
 }
 
-func newLineReader(in io.Reader) *lineReader {
-	return &lineReader{in: bufio.NewReaderSize(in, maxTyped)}
+// NewKeyboard returns a Keyboard that reads in.
+func NewKeyboard(in io.Reader) *Keyboard {
+	return &Keyboard{in: bufio.NewReaderSize(in, maxTyped)}
 }
 
-// line waits for the answer to a question, or the end of ctx, and returns it without
+// Line waits for the answer to a question, or the end of ctx, and returns it without
 // the end of its line.
-func (t *lineReader) line(ctx context.Context) (string, error) {
+func (t *Keyboard) Line(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	if len(t.rest) > 0 {
 		text := string(t.rest)
@@ -57,8 +59,8 @@ func (t *lineReader) line(ctx context.Context) (string, error) {
 	return strings.TrimRight(string(got), "\r\n"), nil
 }
 
-// discard throws away what was typed and not read yet.
-func (t *lineReader) discard() {
+// Discard throws away what was typed and not read yet.
+func (t *Keyboard) Discard() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.rest, t.left = nil, nil
@@ -70,8 +72,8 @@ func (t *lineReader) discard() {
 	}
 }
 
-// leave gives a line that was no answer to those that read whatever is typed.
-func (t *lineReader) leave(line string) {
+// Leave gives a line that was no answer to those that read whatever is typed.
+func (t *Keyboard) Leave(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	text := []byte(line + "\n")
@@ -84,7 +86,7 @@ func (t *lineReader) leave(line string) {
 }
 
 // Read implements io.Reader. It gives one line at most.
-func (t *lineReader) Read(p []byte) (int, error) {
+func (t *Keyboard) Read(p []byte) (int, error) {
 	t.mu.Lock()
 	if len(t.rest) == 0 && len(t.left) > 0 {
 		t.rest, t.left = t.left[0], t.left[1:]
@@ -105,7 +107,7 @@ func (t *lineReader) Read(p []byte) (int, error) {
 
 // wait waits for a line among those in a list. t.mu is held, and is not any more when
 // it returns.
-func (t *lineReader) wait(ctx context.Context, list *[]chan readLine) ([]byte, error) {
+func (t *Keyboard) wait(ctx context.Context, list *[]chan readLine) ([]byte, error) {
 	if got := t.ready; got != nil {
 		if got.err == nil { // the end of the input stays its end
 			t.ready = nil
@@ -138,7 +140,7 @@ func (t *lineReader) wait(ctx context.Context, list *[]chan readLine) ([]byte, e
 }
 
 // begin begins to read a line, unless one is being read. t.mu is held.
-func (t *lineReader) begin() {
+func (t *Keyboard) begin() {
 	if t.reading {
 		return
 	}
@@ -157,7 +159,7 @@ func (t *lineReader) begin() {
 }
 
 // deliver gives a line to who waits. t.mu is held.
-func (t *lineReader) deliver(got readLine) {
+func (t *Keyboard) deliver(got readLine) {
 	for _, list := range []*[]chan readLine{&t.askers, &t.readers} {
 		if len(*list) == 0 {
 			continue
@@ -174,4 +176,45 @@ func (t *lineReader) deliver(got readLine) {
 		return
 	}
 	t.ready = &got
+}
+
+// Keyboard returns the reader of s.In, which all callers share.
+func (s *Streams) Keyboard() *Keyboard {
+	s.typing.Do(func() { s.keyboard = NewKeyboard(s.In) })
+	return s.keyboard
+}
+
+// Discard returns a function that throws away what was typed before a question, or nil if nobody types.
+func (s *Streams) Discard() func() {
+	if !s.InTerminal || s.Flush == nil {
+		return nil
+	}
+	return func() {
+		s.Flush()
+		s.Keyboard().Discard()
+	}
+}
+
+// AskLine asks a question at the terminal and returns the line that answers it. Lines that were typed
+// before, or come too soon to be an answer, are thrown away.
+func (c *Console) AskLine(ctx context.Context, question string) (string, error) {
+	c.NotePart("%s", question)
+	discard := c.Streams.Discard()
+	if discard == nil {
+		return c.Streams.Keyboard().Line(ctx)
+	}
+	discard()
+	for since := time.Now(); ; since = time.Now() {
+		line, err := c.Streams.Keyboard().Line(ctx)
+		if err != nil || time.Since(since) >= face.Burst {
+			return line, err
+		}
+	}
+}
+
+// AskYes asks a question and reports whether the answer is yes.
+func (c *Console) AskYes(ctx context.Context, question string) (bool, error) {
+	line, err := c.AskLine(ctx, question)
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return err == nil && (answer == "y" || answer == "yes"), err
 }

@@ -1,4 +1,4 @@
-package cli
+package kit
 
 import (
 	"fmt"
@@ -12,35 +12,36 @@ import (
 const (
 	progressPause = 100 * time.Millisecond // between two updates of a line
 	progressLines = 20                     // lines in a file, per call
-	maxMessage    = 400                    // bytes of a server's message
+	MaxMessage    = 400                    // bytes of a server's message that are shown
 )
 
-// A progress shows how far a call is: on a terminal in one line that changes,
+// A Progress shows how far a call is: on a terminal in one line that changes,
 // elsewhere in a bounded number of lines. It is used by one goroutine at a time.
-type progress struct {
-	p     *program
+type Progress struct {
+	c     *Console
 	what  string
 	last  time.Time
 	lines int
 	dirty bool // the line on the terminal is not empty
 }
 
-func (p *program) progress(what string) *progress {
-	return &progress{p: p, what: host.EscapeLine(what)}
+// Progress returns a Progress of a call.
+func (c *Console) Progress(what string) *Progress {
+	return &Progress{c: c, what: host.EscapeLine(what)}
 }
 
-// show shows one notice.
-func (g *progress) show(done, total float64, message string) {
+// Show shows one notification. total is 0 if it is unknown.
+func (g *Progress) Show(done, total float64, message string) {
 	text := fmt.Sprintf("%s: %v", g.what, done)
 	if total > 0 {
 		text = fmt.Sprintf("%s: %v of %v", g.what, done, total)
 	}
 	if message != "" {
-		text += " " + shorten(host.EscapeLine(shorten(message, maxMessage)), maxMessage)
+		text += " " + Shorten(host.EscapeLine(Shorten(message, MaxMessage)), MaxMessage)
 	}
-	if !g.p.Streams.ErrTerminal {
+	if !g.c.Streams.ErrTerminal {
 		if g.lines++; g.lines <= progressLines {
-			g.p.Note("%s", text)
+			g.c.Note("%s", text)
 		}
 		return
 	}
@@ -49,13 +50,13 @@ func (g *progress) show(done, total float64, message string) {
 		return
 	}
 	g.last, g.dirty = now, true
-	_, _ = fmt.Fprintf(g.p.Streams.Err, "\r\x1b[K%s", fitting(text, g.p.width()-1))
+	_, _ = fmt.Fprintf(g.c.Streams.Err, "\r\x1b[K%s", fitting(text, g.c.Columns()-1))
 }
 
-// end clears the line, so that what follows stands alone.
-func (g *progress) end() {
+// End clears the line on the terminal.
+func (g *Progress) End() {
 	if g.dirty {
-		_, _ = fmt.Fprint(g.p.Streams.Err, "\r\x1b[K")
+		_, _ = fmt.Fprint(g.c.Streams.Err, "\r\x1b[K")
 		g.dirty = false
 	}
 }
@@ -74,18 +75,18 @@ func fitting(text string, columns int) string {
 	return text
 }
 
-// width is the columns of the terminal.
-func (p *program) width() int {
-	if p.Streams.Width != nil {
-		if w := p.Streams.Width(); w > 0 {
+// Columns returns the columns of the terminal.
+func (c *Console) Columns() int {
+	if c.Streams.Width != nil {
+		if w := c.Streams.Width(); w > 0 {
 			return w
 		}
 	}
 	return 80
 }
 
-// shorten cuts a text.
-func shorten(s string, most int) string {
+// Shorten cuts s to at most most bytes, and marks the cut.
+func Shorten(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

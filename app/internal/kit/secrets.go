@@ -1,0 +1,125 @@
+package kit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// MaxError is how many bytes of an error are shown, since servers write them.
+const MaxError = 4 << 10
+
+// ErrorText returns the text of an error as CutError does, escaped, with its further lines indented, so
+// that none of a server's looks like one of the program's.
+func ErrorText(err error) string {
+	return strings.ReplaceAll(host.Escape(CutError(err.Error())), "\n", "\n    | ")
+}
+
+// CutError returns the text of an error without advice for programs that use the library, cut to MaxError bytes.
+func CutError(text string) string {
+	text = setOption.ReplaceAllString(text, "")
+	if len(text) > MaxError {
+		text = strings.ToValidUTF8(text[:MaxError], "") + "… (cut off)"
+	}
+	return text
+}
+
+// setOption is advice for programs that use the library.
+var setOption = regexp.MustCompile(` \(set Options\.\w+\)`)
+
+// OneLine returns a value in one line, shortened and escaped.
+func OneLine(raw mcp.RawValue) string {
+	return Shorten(host.EscapeLine(Shorten(string(raw), MaxMessage)), MaxMessage)
+}
+
+// Masked is a text without the secrets of this run.
+func (c *Console) Masked(text string) string { return c.Streams.Masker().Known(text) }
+
+// MaskedProblems are the problems of a server without the secrets of this run.
+func (c *Console) MaskedProblems(list []client.Problem) []client.Problem {
+	masked := slices.Clone(list)
+	for i := range masked {
+		for _, text := range []*string{&masked[i].Subject, &masked[i].Place, &masked[i].Why} {
+			*text = c.Masked(*text)
+		}
+	}
+	return masked
+}
+
+// MaskedRecord is a record without the secrets of this run in a notice, and in why a call or run failed.
+func (c *Console) MaskedRecord(r host.Record) host.Record {
+	switch b := r.Body.(type) {
+	case *host.NoticeRecord:
+		if text := c.Masked(b.Text); text != b.Text {
+			made := *b
+			made.Text, r.Body = text, &made
+		}
+	case *host.ResultRecord:
+		if why := c.Masked(b.Why); why != b.Why {
+			made := *b
+			made.Why, r.Body = why, &made
+		}
+	case *host.RunEndRecord:
+		if why := c.Masked(b.Why); why != b.Why {
+			made := *b
+			made.Why, r.Body = why, &made
+		}
+	}
+	return r
+}
+
+// MaskedRecords are records, each of them a MaskedRecord.
+func (c *Console) MaskedRecords(records []host.Record) []host.Record {
+	masked := records
+	for i, r := range records {
+		if made := c.MaskedRecord(r); made.Body != r.Body {
+			if &masked[0] == &records[0] {
+				masked = slices.Clone(records)
+			}
+			masked[i] = made
+		}
+	}
+	return masked
+}
+
+// MaskedJSON is JSON without the secrets of this run.
+func (c *Console) MaskedJSON(raw []byte) []byte {
+	if masked, ok := c.Streams.Masker().KnownJSON(raw); ok {
+		return masked
+	}
+	return []byte(c.Masked(string(raw))) // nested too deep to be copied value by value
+}
+
+// MaskedCopy is a copy of a value, made from its JSON, without the secrets of this run.
+func MaskedCopy[T any](c *Console, v *T) (*T, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("masking secrets: %w", err)
+	}
+	made := new(T)
+	d := json.NewDecoder(bytes.NewReader(c.MaskedJSON(raw)))
+	d.UseNumber()
+	// A number that is a secret stays 0.
+	if err := d.Decode(made); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
+		return nil, fmt.Errorf("masking secrets: %w", err)
+	}
+	return made, nil
+}
+
+// PrintMaskedJSON is PrintJSON without the secrets of this run.
+func (c *Console) PrintMaskedJSON(v any) error {
+	raw, err := jsonrpc.JSON(v).AppendJSON(nil)
+	if err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
+	}
+	return c.PrintIndented(c.MaskedJSON(raw))
+}
