@@ -2,42 +2,17 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/config"
-	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/host"
-	"github.com/parley-mcp/parley/mcp"
-	"github.com/parley-mcp/parley/policy"
 )
-
-// An approval is what waits for the person: an entry of a project, or the rules of one of
-// its files that allow.
-type approval struct {
-	host.Pin
-	// about shows all of it.
-	about string
-}
-
-// approvalOf is where the store has the person's consent to what others wrote: an
-// entry of a project, by its name, or the rules in a file.
-func approvalOf(what, name string) host.PinKey {
-	return host.PinKey{Server: "configuration " + what, Tool: name}
-}
-
-// entryKey is where the store has the person's consent to an entry of a project.
-func entryKey(s *config.Server) host.PinKey { return approvalOf("entry", s.Source.File+" "+s.Name) }
 
 func (p *program) configApproveCommand() *cobra.Command {
 	var yes bool
@@ -68,13 +43,13 @@ or deny hold in any case.`,
 }
 
 // approveAll shows what waits, and asks about each.
-func (p *program) approveAll(ctx context.Context, list []approval, store host.Store, yes bool) error {
+func (p *program) approveAll(ctx context.Context, list []connect.Approval, store host.Store, yes bool) error {
 	if len(list) == 0 {
 		p.Note("Nothing waits for your approval.")
 	}
 	refused := false
 	for i := range list {
-		p.Note("%s", list[i].about)
+		p.Note("%s", list[i].About)
 		if !yes && p.Streams.InTerminal {
 			agreed, err := p.AskYes(ctx, "Agree to it? [y]es, [n]o: ")
 			if err != nil {
@@ -85,7 +60,7 @@ func (p *program) approveAll(ctx context.Context, list []approval, store host.St
 			}
 		}
 		if yes || p.Streams.InTerminal {
-			if err := list[i].keep(ctx, store); err != nil {
+			if err := list[i].Keep(ctx, store); err != nil {
 				return err
 			}
 		}
@@ -99,14 +74,8 @@ func (p *program) approveAll(ctx context.Context, list []approval, store host.St
 	return nil
 }
 
-// keep keeps the person's consent.
-func (a *approval) keep(ctx context.Context, store host.Store) error {
-	a.Time = time.Now()
-	return store.PutPin(ctx, &a.Pin)
-}
-
 // approvals lists what waits for the person, or what they named.
-func approvals(ctx context.Context, cfg *config.Config, store host.Store, named []string) ([]approval, error) {
+func approvals(ctx context.Context, cfg *config.Config, store host.Store, named []string) ([]connect.Approval, error) {
 	if len(named) == 0 {
 		return pendingApprovals(ctx, cfg, store)
 	}
@@ -114,8 +83,8 @@ func approvals(ctx context.Context, cfg *config.Config, store host.Store, named 
 		if !s.NeedsConsent {
 			return nil, kit.Usagef("%q is in a file of your own (%s) and needs no consent", named[0], s.Source)
 		}
-		a, _, err := entryApproval(ctx, s, store)
-		return []approval{a}, err
+		a, _, err := connect.EntryApproval(ctx, s, store)
+		return []connect.Approval{a}, err
 	}
 	path, err := filepath.Abs(named[0])
 	if err != nil {
@@ -123,8 +92,8 @@ func approvals(ctx context.Context, cfg *config.Config, store host.Store, named 
 	}
 	same := func(other string) bool { return sameFile(path, other) }
 	if i := slices.IndexFunc(cfg.Pending, func(r config.PendingRules) bool { return same(r.File.Path) }); i >= 0 {
-		a, err := rulesApproval(ctx, &cfg.Pending[i], store)
-		return []approval{a}, err
+		a, err := connect.RulesApproval(ctx, &cfg.Pending[i], store)
+		return []connect.Approval{a}, err
 	}
 	if slices.ContainsFunc(cfg.Files, func(f config.Location) bool { return same(f.Path) }) {
 		return nil, nil
@@ -143,13 +112,13 @@ func sameFile(a, b string) bool {
 }
 
 // pendingApprovals lists all that waits for the person.
-func pendingApprovals(ctx context.Context, cfg *config.Config, store host.Store) ([]approval, error) {
-	var list []approval
+func pendingApprovals(ctx context.Context, cfg *config.Config, store host.Store) ([]connect.Approval, error) {
+	var list []connect.Approval
 	for _, s := range cfg.Servers {
 		if !s.NeedsConsent || s.Disabled || s.Err != nil {
 			continue
 		}
-		a, agreed, err := entryApproval(ctx, s, store)
+		a, agreed, err := connect.EntryApproval(ctx, s, store)
 		if err != nil {
 			return nil, err
 		}
@@ -158,203 +127,11 @@ func pendingApprovals(ctx context.Context, cfg *config.Config, store host.Store)
 		}
 	}
 	for i := range cfg.Pending {
-		a, err := rulesApproval(ctx, &cfg.Pending[i], store)
+		a, err := connect.RulesApproval(ctx, &cfg.Pending[i], store)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, a)
 	}
 	return list, nil
-}
-
-// entryApproval is the consent to an entry, and whether the person has given it.
-func entryApproval(ctx context.Context, entry *config.Server, store host.Store) (a approval, agreed bool, err error) {
-	before, err := store.Pin(ctx, entryKey(entry))
-	if err != nil {
-		return a, false, err
-	}
-	a.Pin = host.Pin{PinKey: entryKey(entry), Digest: entry.Digest, Definition: mcp.RawValue("{}")}
-	agreed = before != nil && before.Digest == entry.Digest
-	a.about = describeEntry(entry, before != nil && !agreed)
-	return a, agreed, nil
-}
-
-// approvedRules are the rules that the person agreed to, in words, as they are kept.
-type approvedRules struct {
-	Rules []string `json:"rules"`
-}
-
-// agreedRules are the rules of a pin, which may be nil.
-func agreedRules(pin *host.Pin) []string {
-	var agreed approvedRules
-	if pin == nil || json.Unmarshal(pin.Definition, &agreed) != nil {
-		return nil // all of it is new then
-	}
-	return agreed.Rules
-}
-
-// rulesApproval is the consent to the rules of a file.
-func rulesApproval(ctx context.Context, pending *config.PendingRules, store host.Store) (a approval, err error) {
-	key := approvalOf("rules", pending.File.Path)
-	before, err := store.Pin(ctx, key)
-	if err != nil {
-		return a, err
-	}
-	old := agreedRules(before)
-	var now approvedRules
-	var b strings.Builder
-	fmt.Fprintf(&b, "\nThe project's file %s has rules that allow calls without a question:\n", host.EscapeLine(pending.File.Path))
-	switch {
-	case before == nil:
-	case before.Digest == pending.File.Digest: // what else it allows stays
-		b.WriteString("  Other files have changed since you agreed to it, so that it allows more.\n")
-		now.Rules = slices.Clone(old)
-	default:
-		b.WriteString("  It has changed since you agreed to it.\n")
-	}
-	for i := range pending.Rules {
-		words := ruleWords(&pending.Rules[i])
-		mark := ""
-		if before != nil && !slices.Contains(old, words) {
-			mark = "new, "
-		}
-		now.Rules = append(now.Rules, words)
-		fmt.Fprintf(&b, "    %sline %d: %s\n", mark, pending.Rules[i].Source.Line, plainly(words))
-	}
-	raw, err := json.Marshal(now)
-	a.Pin = host.Pin{PinKey: key, Digest: pending.File.Digest, Definition: raw}
-	a.about = strings.TrimSuffix(b.String(), "\n")
-	return a, err
-}
-
-// ruleWords is a rule without its place.
-func ruleWords(r *policy.Rule) string {
-	plain := *r
-	plain.Source = policy.Source{}
-	return plain.String()
-}
-
-// notePending says what of a project's files waits for the person.
-func (p *program) notePending(cfg *config.Config) {
-	n := 0
-	for i := range cfg.Pending {
-		n += len(cfg.Pending[i].Rules)
-	}
-	switch n {
-	case 0:
-	case 1:
-		p.Note("parley: a rule of the project that allows waits for your approval: 'parley config approve' shows it")
-	default:
-		p.Note("parley: %d rules of the project that allow wait for your approval: 'parley config approve' shows them", n)
-	}
-}
-
-// approveEntry lets an entry that others wrote be used: the person agreed to it as
-// it is, or agrees now.
-func (p *program) approveEntry(ctx context.Context, entry *config.Server, attended bool, store host.Store) error {
-	a, agreed, err := entryApproval(ctx, entry, store)
-	if err != nil || agreed {
-		return err
-	}
-	if !attended {
-		return &notAgreedError{entry.Name}
-	}
-	p.Note("%s", a.about)
-	if agreed, err := p.AskYes(ctx, "Start it in this and later sessions? [y]es, [n]o: "); err != nil {
-		return err
-	} else if !agreed {
-		return &notAgreedError{entry.Name}
-	}
-	return a.keep(ctx, store)
-}
-
-// A notAgreedError says that an entry that others wrote waits for the person's consent.
-type notAgreedError struct{ entry string }
-
-// Error says how to give it.
-func (e *notAgreedError) Error() string {
-	return fmt.Sprintf("the authors of the project wrote it, and you have not agreed to it; 'parley config approve %s' shows it", host.EscapeLine(e.entry))
-}
-
-// describeEntry shows what an entry would start.
-func describeEntry(entry *config.Server, changed bool) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "\nThe project's file %s names the server %s.\n", host.EscapeLine(entry.Source.String()), host.EscapeLine(entry.Name))
-	if changed {
-		b.WriteString("  It has changed since you agreed to it.\n")
-	}
-	// All of it, as it was written: nobody agrees to what is not shown.
-	if entry.URL != "" {
-		fmt.Fprintf(&b, "  It connects to: %s\n", plainly(entry.URL))
-	} else {
-		fmt.Fprintf(&b, "  It starts on this machine: %s\n", plainly(entry.Command))
-		for _, arg := range entry.Args {
-			fmt.Fprintf(&b, "    argument: %s\n", plainly(arg))
-		}
-	}
-	if entry.Dir != "" {
-		fmt.Fprintf(&b, "  in the folder: %s\n", plainly(entry.Dir))
-	}
-	for _, name := range slices.Sorted(maps.Keys(entry.Env)) {
-		fmt.Fprintf(&b, "    variable: %s=%s\n", plainly(name), plainly(entry.Env[name]))
-	}
-	if len(entry.EnvFileNames) > 0 {
-		fmt.Fprintf(&b, "    variables of the file %s: %s\n", plainly(entry.EnvFile), plainly(strings.Join(entry.EnvFileNames, ", ")))
-	}
-	for _, h := range entry.Headers {
-		fmt.Fprintf(&b, "    header: %s: %s\n", plainly(h.Name), plainly(h.Value))
-	}
-	if entry.OAuth != nil {
-		fmt.Fprintf(&b, "    signing in: %s\n", plainly(describeOAuth(entry.OAuth)))
-	}
-	for i := range entry.Inputs {
-		fmt.Fprintf(&b, "    input: %s\n", plainly(describeInput(&entry.Inputs[i])))
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// plainly is a text of an entry in one line: long runs of blanks are told as numbers, and the
-// size of what is long stands before it.
-func plainly(s string) string {
-	const long = 200
-	text := face.Condense(host.EscapeLine(s))
-	if len(s) > long {
-		text = fmt.Sprintf("(%d bytes) %s", len(s), text)
-	}
-	return text
-}
-
-// describeOAuth shows what an entry says about signing in, but for the secret.
-func describeOAuth(o *config.OAuth) string {
-	var parts []string
-	add := func(label, text string) {
-		if text != "" {
-			parts = append(parts, label+" "+text)
-		}
-	}
-	add("as client", o.ClientID)
-	if o.ClientSecret != "" {
-		parts = append(parts, "with a secret")
-	}
-	add("for the scopes", strings.Join(o.Scopes, " "))
-	if o.CallbackPort != 0 {
-		add("back to port", strconv.Itoa(o.CallbackPort))
-	}
-	add("at", o.MetadataURL)
-	return strings.Join(parts, ", ")
-}
-
-// describeInput shows what an entry asks for when it is started.
-func describeInput(in *config.Input) string {
-	text := in.ID
-	if in.Description != "" {
-		text += ", " + in.Description
-	}
-	if len(in.Options) > 0 {
-		text += ", one of " + strings.Join(in.Options, ", ")
-	}
-	if in.Default != "" {
-		text += "; without an answer it is " + in.Default
-	}
-	return text
 }

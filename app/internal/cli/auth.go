@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/authserver"
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth"
@@ -23,7 +24,7 @@ func (p *program) authCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(p.statusCommand(), p.doctorCommand())
-	cmd.AddCommand(authserver.Commands(&p.Console, p.aboutServers)...)
+	cmd.AddCommand(authserver.Commands(p.Console, p.aboutServers)...)
 	return cmd
 }
 
@@ -33,12 +34,12 @@ func (p *program) statusCommand() *cobra.Command {
 		Short: "List the servers that you are signed in to",
 		Args:  kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s := p.signIns(cmd.Context())
-			defer p.endSignIns()
-			if s.err != nil {
-				return s.err
+			s := p.SignIns.Base(cmd.Context())
+			defer p.SignIns.Close()
+			if s.Err != nil {
+				return s.Err
 			}
-			all, err := p.allSignIns(cmd.Context())
+			all, err := p.SignIns.All(cmd.Context(), p.ClientEntries)
 			if err != nil {
 				return err
 			}
@@ -51,9 +52,9 @@ func (p *program) statusCommand() *cobra.Command {
 				list = append(list, stored...)
 			}
 			if p.JSON {
-				return p.PrintJSON(statusReport(list, s.kind))
+				return p.PrintJSON(statusReport(list, s.Kind))
 			}
-			return p.Print(statusText(list, s.kind, time.Now()))
+			return p.Print(statusText(list, s.Kind, time.Now()))
 		},
 	}
 }
@@ -174,13 +175,13 @@ type finding struct {
 var verdicts = map[login.Verdict]string{login.OK: "ok", login.Warn: "warning", login.Fail: "broken"}
 
 func (p *program) diagnose(ctx context.Context, address string) error {
-	u, err := signInURL(address)
+	u, err := connect.ServerURL(address)
 	if err != nil {
 		return err
 	}
-	s := p.signIns(ctx)
-	defer p.endSignIns()
-	found := diagnosis{URL: shown(address), Works: true, Findings: []finding{}}
+	s := p.SignIns.Base(ctx)
+	defer p.SignIns.Close()
+	found := diagnosis{URL: connect.Shown(address), Works: true, Findings: []finding{}}
 	code, sure := kit.ExitOK, true
 	for f := range s.Diagnose(ctx, u.String()) {
 		if f.Verdict == login.Warn && (f.Step == login.StepResource || f.Step == login.StepMetadata) {
@@ -195,7 +196,7 @@ func (p *program) diagnose(ctx context.Context, address string) error {
 		}
 		made := finding{
 			Step: string(f.Step), Verdict: verdicts[f.Verdict], URL: f.URL,
-			Detail: forPeople.Replace(f.Detail), Rule: f.Rule, Advice: forPeople.Replace(f.Advice),
+			Detail: connect.ForPeople.Replace(f.Detail), Rule: f.Rule, Advice: connect.ForPeople.Replace(f.Advice),
 		}
 		found.Findings = append(found.Findings, made)
 		if !p.JSON {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/front"
 	"github.com/parley-mcp/parley/app/internal/inspect/bridge"
 	"github.com/parley-mcp/parley/app/internal/kit"
@@ -108,14 +109,14 @@ func (b *bridgeFlags) checkTogether(set *pflag.FlagSet) error {
 
 // bridge serves the server that the arguments name.
 func (p *program) bridge(cmd *cobra.Command, args []string, flags *bridgeFlags) error {
-	_, t, err := targetOf(cmd, args, 0)
+	_, t, err := connect.TargetOf(cmd, args, 0)
 	if err != nil {
 		return err
 	}
 	if err := flags.checkTogether(cmd.Flags()); err != nil {
 		return err
 	}
-	if len(p.roots) > 0 {
+	if len(p.RootDirs) > 0 {
 		return kit.Usagef("--root: servers behind a bridge are told the directories of its clients")
 	}
 	if flags.HTTP != "" { // before anything is started
@@ -127,15 +128,15 @@ func (p *program) bridge(cmd *cobra.Command, args []string, flags *bridgeFlags) 
 	if err != nil {
 		return err
 	}
-	s, err := p.targetServer(cmd.Context(), t)
-	defer p.endSignIns()
+	s, err := p.TargetServer(cmd.Context(), t)
+	defer p.SignIns.Close()
 	if err != nil {
 		return err
 	}
 	if d, ok := s.Dialer.(*stdio.CommandDialer); ok && !p.Verbose {
 		d.Stderr = p.Streams.Err // its log is that of this program
 	}
-	watch, stop, err := flags.Start(cmd.Context(), &p.Console, cmd.Flags())
+	watch, stop, err := flags.Start(cmd.Context(), p.Console, cmd.Flags())
 	if err != nil {
 		return err
 	}
@@ -158,12 +159,12 @@ func (p *program) bridge(cmd *cobra.Command, args []string, flags *bridgeFlags) 
 		Logger: p.ServerLogger(),
 	})
 	if err := b.Start(cmd.Context()); err != nil {
-		return p.addresses.name(&host.ServerError{Server: s.Name, Err: err})
+		return p.SignIns.Named(&host.ServerError{Server: s.Name, Err: err})
 	}
 	if flags.stdio {
 		return p.bridgeStdio(cmd.Context(), b, s.Name)
 	}
-	return front.Serve(cmd.Context(), &p.Console, &flags.Flags, &front.Service{
+	return front.Serve(cmd.Context(), p.Console, &flags.Flags, &front.Service{
 		Name: s.Name, What: "bridging", Start: func() {},
 		Shutdown: func(ctx context.Context) error {
 			b.Cancel()
@@ -226,7 +227,7 @@ func (p *program) mountBridge(b *bridge.Bridge, access web.Access, flags *bridge
 	} else if flags.singleUser {
 		o.HTTP.MaxSessionsPerPrincipal = n
 	}
-	return front.Mount(&p.Console, b, o)
+	return front.Mount(p.Console, b, o)
 }
 
 // bridgeStdio serves the client that started this program.

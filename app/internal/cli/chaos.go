@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/front"
 	"github.com/parley-mcp/parley/app/internal/inspect/chaos"
 	"github.com/parley-mcp/parley/app/internal/kit"
@@ -74,7 +75,7 @@ server did not start or ended by itself.`,
   parley chaos --seed 1 --fault delay=0.5 --fault drop=0.01 -- ./server
   parley chaos --seed 1 --fault 429=0.2 --log faults.jsonl --http :8080 http://localhost:3000/mcp`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, t, err := targetOf(cmd, args, 0)
+			_, t, err := connect.TargetOf(cmd, args, 0)
 			if err != nil {
 				return err
 			}
@@ -96,12 +97,12 @@ server did not start or ended by itself.`,
 }
 
 // chaos stands in front of a server until the client or the server has ended.
-func (p *program) chaos(ctx context.Context, t target, flags *chaosFlags) (err error) {
+func (p *program) chaos(ctx context.Context, t connect.Target, flags *chaosFlags) (err error) {
 	opts, err := flags.options()
 	if err != nil {
 		return err
 	}
-	if len(p.headers) > 0 {
+	if len(p.Headers) > 0 {
 		return kit.Usagef("--header is for clients of this program; the client that connects to chaos sends its own headers")
 	}
 	over := p.chaosOverStdio
@@ -160,8 +161,8 @@ func logFault(w io.Writer, e chaos.Event) {
 }
 
 // chaosOverStdio stands between the client that started this program and a server that it starts.
-func (p *program) chaosOverStdio(ctx context.Context, t target, proxy *chaos.Proxy, flags *chaosFlags) error {
-	s, err := p.targetServer(ctx, t)
+func (p *program) chaosOverStdio(ctx context.Context, t connect.Target, proxy *chaos.Proxy, flags *chaosFlags) error {
+	s, err := p.TargetServer(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -223,7 +224,7 @@ func (s *standardOutput) Close() error {
 }
 
 // chaosOverHTTP stands in front of the server at a URL.
-func (p *program) chaosOverHTTP(ctx context.Context, t target, proxy *chaos.Proxy, flags *chaosFlags) error {
+func (p *program) chaosOverHTTP(ctx context.Context, t connect.Target, proxy *chaos.Proxy, flags *chaosFlags) error {
 	if _, _, err := net.SplitHostPort(flags.http); err != nil {
 		return kit.Usagef("--http %q: write it as HOST:PORT or :PORT", flags.http)
 	}
@@ -250,17 +251,17 @@ func (p *program) chaosOverHTTP(ctx context.Context, t target, proxy *chaos.Prox
 }
 
 // addressOf is the URL of the server that is meant.
-func (p *program) addressOf(ctx context.Context, t target) (*url.URL, error) {
+func (p *program) addressOf(ctx context.Context, t connect.Target) (*url.URL, error) {
 	text := ""
 	switch {
-	case len(t.words) == 1:
-		text = t.words[0]
-	case len(t.words) == 0 && len(p.serverFlags) == 1:
-		_, text = splitServerFlag(p.serverFlags[0])
+	case len(t.Words) == 1:
+		text = t.Words[0]
+	case len(t.Words) == 0 && len(p.Named) == 1:
+		_, text = connect.SplitFlag(p.Named[0])
 	}
-	if !kit.IsURL(text) && len(t.words) == 1 && !t.command && text != kit.Bundled {
-		err := withLocal(func(db *local.DB) error {
-			cfg, err := p.loadConfig(ctx, "", db)
+	if !kit.IsURL(text) && len(t.Words) == 1 && !t.Command && text != kit.Bundled {
+		err := connect.WithStore(func(db *local.DB) error {
+			cfg, err := p.LoadConfig(ctx, "", db)
 			if err != nil {
 				return err
 			}
@@ -268,7 +269,7 @@ func (p *program) addressOf(ctx context.Context, t target) (*url.URL, error) {
 			if entry == nil {
 				return kit.Usagef("%q is no URL, and no server of your configuration; 'parley config list' shows those", text)
 			}
-			entry, err = p.expanded(ctx, entry, p.Streams.InTerminal, db)
+			entry, err = p.Expanded(ctx, entry, p.Streams.InTerminal, db)
 			if err == nil {
 				text = entry.URL
 			}
@@ -278,7 +279,7 @@ func (p *program) addressOf(ctx context.Context, t target) (*url.URL, error) {
 			return nil, err
 		}
 	} else if kit.IsURL(text) {
-		if _, err := p.targetServer(ctx, t); err != nil { // checks it, and what the administrator allows
+		if _, err := p.TargetServer(ctx, t); err != nil { // checks it, and what the administrator allows
 			return nil, err
 		}
 	}
@@ -287,7 +288,7 @@ func (p *program) addressOf(ctx context.Context, t target) (*url.URL, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, kit.Usagef("%w", noURL(text, err))
+		return nil, kit.Usagef("%w", connect.NoURL(text, err))
 	}
 	return u, nil
 }

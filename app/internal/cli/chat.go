@@ -2,14 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/face"
-	"github.com/parley-mcp/parley/app/internal/model"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -70,7 +68,7 @@ type conversationFace struct {
 func (p *program) withFace(ctx context.Context, c *conversation, first string, show func(f *conversationFace) error) error {
 	kept := &keptSessions{p: p, host: c.host, store: c.store, model: c.model, open: c.session}
 	f := &conversationFace{
-		host: shownHost{face.OfHost(c.host), p, p.openSignIns()}, session: kept.show(), kept: kept,
+		host: shownHost{face.OfHost(c.host), p.Console, p.SignIns.Open()}, session: kept.show(), kept: kept,
 		interrupts: make(chan os.Signal, 1), since: face.LastExchanges(c.session.Snapshot().Records, face.ShownExchanges),
 	}
 	defer p.Streams.DivertInterrupts(&f.interrupts)()
@@ -95,34 +93,9 @@ func (p *program) chat(ctx context.Context, c *conversation, first string) error
 		line := face.NewLine(p.Streams.Keyboard(), p.Streams.Out, &face.LineOptions{
 			Width: p.Streams.Width, Echo: !p.Streams.InTerminal, Interrupts: f.interrupts,
 			Model: c.models, SetTitle: c.store.SetTitle, Discard: p.Streams.Discard(), Since: f.since,
-			Sessions: f.kept, Logs: p.serverLog, Image: clipboardImage, Now: p.Streams.Now,
+			Sessions: f.kept, Logs: p.Output.Of, Image: clipboardImage, Now: p.Streams.Now,
 		})
 		p.Note("Session %s with the %s. /help lists what you can type, /quit ends.", c.session.ID(), modelTitle(c.session.Model()))
 		return line.Run(ctx, f.host, f.session)
 	})
-}
-
-// attend answers, at the terminal, what servers ask while a command of the person
-// runs, until the function that it returns is called. Without a terminal nobody is
-// asked, and rules decide.
-func (p *program) attend(ctx context.Context, h *host.Host) (leave func(), err error) {
-	s, err := h.NewSession(ctx, model.Offline{}, nil)
-	if err != nil || !p.Streams.InTerminal {
-		return func() {}, err
-	}
-	line := face.NewLine(p.Streams.Keyboard(), p.Streams.Err, &face.LineOptions{
-		Width: p.Streams.Width, QuestionsOnly: true, Discard: p.Streams.Discard(),
-	})
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := line.Run(ctx, face.OfHost(h), face.OfSession(s, nil)); err != nil && !errors.Is(err, context.Canceled) {
-			p.Logger().Warn("asking at the terminal", "error", err)
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}, nil
 }

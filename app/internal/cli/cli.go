@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/app/internal/serve"
@@ -124,7 +125,7 @@ func Commands() *cobra.Command {
 
 // newRoot makes the tree of commands.
 func newRoot(s *kit.Streams) *cobra.Command {
-	p := &program{Console: kit.Console{Streams: s}}
+	p := &program{Connector: connect.New(&kit.Console{Streams: s})}
 	alone := p.chatCommand() // what the program does without a command
 	root := &cobra.Command{
 		Use:   "parley",
@@ -162,7 +163,7 @@ unless --server names another.`,
 	// Lines of flags fit terminals of the usual width.
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	root.SetFlagErrorFunc(kit.FlagError)
-	p.globals(root.PersistentFlags())
+	p.Globals(root.PersistentFlags())
 	for _, g := range []struct {
 		title    string
 		commands []*cobra.Command
@@ -181,7 +182,7 @@ unless --server names another.`,
 			p.loadCommand(), p.chaosCommand(),
 		}},
 		{"Writing and running servers:", []*cobra.Command{
-			serve.NewCommand(&p.Console), p.devCommand(), p.packageCommand(), serve.Command(&p.Console, p.aboutServers), p.bridgeCommand(), p.authCommand(),
+			serve.NewCommand(p.Console), p.devCommand(), p.packageCommand(), serve.Command(p.Console, p.aboutServers), p.bridgeCommand(), p.authCommand(),
 		}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})

@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/inspect/losses"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/host"
-	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
 )
@@ -38,8 +38,8 @@ files of the other MCP clients on this machine, which are read and never written
 
 // withConfig reads the configuration.
 func (p *program) withConfig(ctx context.Context, file string, fn func(cfg *config.Config, db *local.DB) error) error {
-	return withLocal(func(db *local.DB) error {
-		cfg, err := p.loadConfig(ctx, file, db)
+	return connect.WithStore(func(db *local.DB) error {
+		cfg, err := p.LoadConfig(ctx, file, db)
 		if err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func listed(ctx context.Context, s *config.Server, db *local.DB) (*listedEntry, 
 		e.Shadowed = append(e.Shadowed, other.String())
 	}
 	if s.NeedsConsent {
-		pin, err := db.Pin(ctx, entryKey(s))
+		pin, err := db.Pin(ctx, connect.EntryKey(s))
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +145,7 @@ func (p *program) printEntries(entries []*listedEntry, problems int) error {
 
 func (p *program) configDoctorCommand() *cobra.Command {
 	var file string
-	var connect bool
+	var reach bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what in the configuration is not done as written, and what to do",
@@ -156,25 +156,25 @@ its tools, why, and what mends it. The exit code is 6 if something is wrong; wha
 provider does not take is nothing wrong, since Parley leaves it out.`,
 		Args: kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			defer p.endSignIns()
+			defer p.SignIns.Close()
 			return p.withConfig(cmd.Context(), file, func(cfg *config.Config, db *local.DB) error {
-				return p.doctor(cmd.Context(), cfg, db, connect)
+				return p.doctor(cmd.Context(), cfg, db, reach)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "look at this `FILE` alone")
-	cmd.Flags().BoolVar(&connect, "connect", false, "start each server, too")
+	cmd.Flags().BoolVar(&reach, "connect", false, "start each server, too")
 	return cmd
 }
 
-func (p *program) doctor(ctx context.Context, cfg *config.Config, db *local.DB, connect bool) error {
+func (p *program) doctor(ctx context.Context, cfg *config.Config, db *local.DB, reach bool) error {
 	var b strings.Builder
 	for _, f := range cfg.Files {
 		fmt.Fprintf(&b, "read %s (%s, %s)\n", f.Path, f.Client, f.Scope)
 	}
 	for i := range cfg.Pending {
 		for _, r := range cfg.Pending[i].Rules {
-			fmt.Fprintf(&b, "%s: the rule %s waits for 'parley config approve'\n", r.Source, ruleWords(&r))
+			fmt.Fprintf(&b, "%s: the rule %s waits for 'parley config approve'\n", r.Source, connect.RuleWords(&r))
 		}
 	}
 	wrong := len(cfg.Problems)
@@ -193,7 +193,7 @@ func (p *program) doctor(ctx context.Context, cfg *config.Config, db *local.DB, 
 	if err := p.Print(host.Escape(b.String())); err != nil {
 		return err
 	}
-	if connect {
+	if reach {
 		more, err := p.doctorConnect(ctx, cfg, db)
 		if err != nil {
 			return err
@@ -210,17 +210,17 @@ func (p *program) doctor(ctx context.Context, cfg *config.Config, db *local.DB, 
 // doctorConnect starts each server that is used, and returns how many things are wrong with
 // them, beside what the entries have shown.
 func (p *program) doctorConnect(ctx context.Context, cfg *config.Config, db *local.DB) (wrong int, err error) {
-	opts, err := p.hostOptions()
+	opts, err := p.HostOptions()
 	if err != nil {
 		return 0, err
 	}
 	var servers []host.Server
-	if len(p.serverFlags) > 0 {
-		if servers, err = p.servers(ctx); err != nil {
+	if len(p.Named) > 0 {
+		if servers, err = p.Servers(ctx); err != nil {
 			return 0, err
 		}
 	} else {
-		servers, _, wrong = p.configuredServers(ctx, cfg, false, db)
+		servers, _, wrong = p.ConfiguredServers(ctx, cfg, false, db)
 		for _, s := range cfg.Servers {
 			if s.Err != nil && !s.Disabled {
 				wrong-- // it was counted with the entries
@@ -348,7 +348,7 @@ func (p *program) configSwitchCommand(verb, short string, disabled bool) *cobra.
 
 // editConfig changes the person's own file. Files of others are never written.
 func (p *program) editConfig(done, name string, change func(path string) error) error {
-	cfg, err := config.Load(p.configOptions())
+	cfg, err := config.Load(p.ConfigOptions())
 	if err != nil {
 		return err
 	}
@@ -369,9 +369,6 @@ func (p *program) editConfig(done, name string, change func(path string) error) 
 	p.Note("The server %s is %s: %s", host.EscapeLine(name), done, path)
 	return nil
 }
-
-// stringJSON is a text as JSON.
-func stringJSON(s string) ([]byte, error) { return jsonrpc.JSON(s).AppendJSON(nil) }
 
 // readLabels checks the labels of the command line.
 func readLabels(e *config.Entry, labels []string) error {

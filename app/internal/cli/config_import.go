@@ -33,7 +33,7 @@ at a terminal you are shown the difference and asked, and --replace agrees to al
 		Args: kit.UsageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withConfig(cmd.Context(), file, func(cfg *config.Config, _ *local.DB) error {
-				own, err := config.Load(p.configOptions())
+				own, err := config.Load(p.ConfigOptions())
 				if err != nil {
 					return err
 				}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/serve"
 	"github.com/parley-mcp/parley/host"
@@ -105,7 +106,7 @@ func (p *program) offerReplacement(ctx context.Context, name string, e *config.E
 		return e, nil
 	}
 	if _, err := exec.LookPath(r.entry.Command); err != nil {
-		if r.entry.Command, err = ownProgram(); err != nil {
+		if r.entry.Command, err = connect.OwnProgram(); err != nil {
 			return nil, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/inspect/contract"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/client"
@@ -32,7 +33,7 @@ newest revision of the protocol that it speaks; --protocol names another one.`,
 		Example: `  parley lock --out server.lock.json -- ./server
   parley lock --out server.lock.json https://example.com/mcp`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, t, err := targetOf(cmd, args, 0)
+			_, t, err := connect.TargetOf(cmd, args, 0)
 			if err != nil {
 				return err
 			}
@@ -111,9 +112,9 @@ func replaceFile(path string, raw []byte) (err error) {
 
 // contractOf asks the server that is meant for all that it offers. A revision that it does
 // not speak gives way to one that it speaks.
-func (p *program) contractOf(ctx context.Context, t target, revision string) (*contract.Contract, error) {
-	defer p.endSignIns()
-	s, err := p.targetServer(ctx, t)
+func (p *program) contractOf(ctx context.Context, t connect.Target, revision string) (*contract.Contract, error) {
+	defer p.SignIns.Close()
+	s, err := p.TargetServer(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -140,9 +141,9 @@ func (p *program) readContract(ctx context.Context, s host.Server) (*contract.Co
 		p.Logger().Warn("closing a server", "error", closeErr)
 	}
 	if err != nil {
-		return nil, p.withLog(p.addresses.name(atServer(s.Name, err)))
+		return nil, p.Explained((connect.AtServer(s.Name, err)))
 	}
-	return kit.MaskedCopy(&p.Console, found)
+	return kit.MaskedCopy(p.Console, found)
 }
 
 // unreached is the error of a server that cannot be connected to.
@@ -150,7 +151,7 @@ func (p *program) unreached(ctx context.Context, s host.Server, err error) error
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return p.withLog(p.addresses.name(&kit.UnreachableError{Err: fmt.Errorf("server %q: %w", s.Name, err)}))
+	return p.Explained((&kit.UnreachableError{Err: fmt.Errorf("server %q: %w", s.Name, err)}))
 }
 
 func (p *program) diffCommand() *cobra.Command {
@@ -170,7 +171,7 @@ The exit code is 6 if there are breaking changes, or those that --fail-on names.
 		Example: `  parley diff server.lock.json -- ./server
   parley diff --json --fail-on risky server.lock.json https://example.com/mcp`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			before, t, err := targetOf(cmd, args, 1)
+			before, t, err := connect.TargetOf(cmd, args, 1)
 			if err != nil {
 				return err
 			}
@@ -186,10 +187,10 @@ The exit code is 6 if there are breaking changes, or those that --fail-on names.
 			if err != nil {
 				return err
 			}
-			if locked, err = kit.MaskedCopy(&p.Console, locked); err != nil { // it may be from before secrets were masked
+			if locked, err = kit.MaskedCopy(p.Console, locked); err != nil { // it may be from before secrets were masked
 				return err
 			}
-			if p.protocol != "" {
+			if p.Protocol != "" {
 				locked.Revision = found.Revision // the person asked for another one
 			}
 			return p.printChanges(before[0], contract.Compare(locked, found), least)

@@ -7,20 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/app/internal/model"
 	"github.com/parley-mcp/parley/app/internal/store/local"
-	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/ext/skills"
-	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/host"
-	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
 )
 
@@ -33,9 +28,9 @@ type conversationFlags struct {
 }
 
 func (p *program) conversationFlags(f *pflag.FlagSet, c *conversationFlags) {
-	f.StringArrayVar(&p.allow, "allow", nil, "call these tools without a question: `SERVER/TOOL`")
-	f.StringArrayVar(&p.ask, "ask", nil, "ask about these tools in any case: `SERVER/TOOL`")
-	f.StringArrayVar(&p.deny, "deny", nil, "never call these tools, nor show them to the model: `SERVER/TOOL`")
+	f.StringArrayVar(&p.Allow, "allow", nil, "call these tools without a question: `SERVER/TOOL`")
+	f.StringArrayVar(&p.Ask, "ask", nil, "ask about these tools in any case: `SERVER/TOOL`")
+	f.StringArrayVar(&p.Deny, "deny", nil, "never call these tools, nor show them to the model: `SERVER/TOOL`")
 	p.modelFlags(f, &c.model)
 	f.IntVar(&c.maxSteps, "max-steps", 0, "most turns of the model for one request (default 16)")
 	f.StringVar(&c.resume, "resume", "", "go on with a session: its `ID`, or \"last\"")
@@ -59,22 +54,22 @@ type conversation struct {
 // withConversation opens the host with the person's servers, rules and sessions for
 // as long as fn runs.
 func (p *program) withConversation(ctx context.Context, flags *conversationFlags, attended bool, fn func(c *conversation) error) (err error) {
-	p.chatting = attended
+	p.SignIns.Chatting = attended
 	store, closeStore, err := p.openStore()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
 	defer p.releaseSessions()
-	defer p.endSignIns()
-	cfg, err := p.loadConfig(ctx, flags.configFile, store)
+	defer p.SignIns.Close()
+	cfg, err := p.LoadConfig(ctx, flags.configFile, store)
 	if err != nil {
 		return err
 	}
 	// A file that --config names says nothing of the model: keys would go to its address.
 	own := cfg.Own
 	if flags.configFile != "" {
-		mine, err := p.loadConfig(ctx, "", store)
+		mine, err := p.LoadConfig(ctx, "", store)
 		if err != nil {
 			return err
 		}
@@ -96,10 +91,10 @@ func (p *program) withConversation(ctx context.Context, flags *conversationFlags
 	}
 	opts.SampleModels = sampleModels(chosen)
 	if attended { // somebody may want to read them
-		p.keepErrors(servers)
+		p.Output.KeepErrors(servers)
 	}
 	if attended && p.Streams.InTerminal {
-		p.keepMessages(opts)
+		p.Output.KeepMessages(opts)
 	}
 	h := host.New(opts)
 	defer func() {
@@ -118,7 +113,7 @@ func (p *program) withConversation(ctx context.Context, flags *conversationFlags
 		c.since = int64(len(c.session.Snapshot().Records))
 	}
 	if err := fn(c); err != nil {
-		return p.withLog(p.addresses.name(err))
+		return p.Explained((err))
 	}
 	return nil
 }
@@ -141,15 +136,6 @@ func (p *program) openStore() (store host.Store, closeStore func() error, err er
 		return nil, nil, err
 	}
 	return db, db.Close, nil
-}
-
-// openLocal opens the person's sessions, grants, pins and audit log.
-func openLocal() (*local.DB, error) {
-	path, err := kit.Path("sessions.db")
-	if err != nil {
-		return nil, err
-	}
-	return local.Open(path)
 }
 
 // session begins a session, or goes on with one.
@@ -260,8 +246,8 @@ func findSession(ctx context.Context, store host.Store, id string) (string, erro
 
 // conversationOptions are the host's options and servers, by flags and configuration.
 func (p *program) conversationOptions(ctx context.Context, flags *conversationFlags, cfg *config.Config, attended bool, store host.Store) (*host.Options, []host.Server, error) {
-	p.notePending(cfg)
-	opts, err := p.hostOptions()
+	p.NotePending(cfg)
+	opts, err := p.HostOptions()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -289,7 +275,7 @@ func (p *program) conversationOptions(ctx context.Context, flags *conversationFl
 	if err != nil {
 		return nil, nil, err
 	}
-	opts.Policy, err = p.policyWith(slices.Concat(cfg.Rules, entryRules))
+	opts.Policy, err = p.Policy(slices.Concat(cfg.Rules, entryRules))
 	return opts, servers, err
 }
 
@@ -297,36 +283,14 @@ func (p *program) conversationOptions(ctx context.Context, flags *conversationFl
 // have to download them first.
 const scriptWait = time.Minute
 
-// hostOptions are the options of a host by the flags of all commands.
-func (p *program) hostOptions() (*host.Options, error) {
-	opts := &host.Options{
-		Info:         mcp.Implementation{Name: "parley", Version: kit.Version()},
-		SampleModels: []host.Model{model.Offline{}},
-		Extensions:   append([]client.Extension{tasks.Client(nil)}, p.extensions...),
-		Logger:       p.Logger(),
-	}
-	var err error
-	if opts.Roots, err = p.resolvedRoots(); err != nil {
-		return nil, err
-	}
-	if p.logLevel != "" {
-		opts.LogLevel = mcp.LogLevel(p.logLevel)
-		if !opts.LogLevel.Valid() {
-			return nil, kit.Usagef("--logs %q: the levels are debug, info, notice, warning, error, critical, alert, emergency", p.logLevel)
-		}
-		opts.OnLog = p.showLog
-	}
-	return opts, nil
-}
-
 // conversationServers are the servers of the flags; else those of the configuration
 // that can be started; else the one that is built in. The rules are those of entries.
 func (p *program) conversationServers(ctx context.Context, cfg *config.Config, attended bool, store host.Store) ([]host.Server, []policy.Rule, error) {
-	if len(p.serverFlags) == 0 {
-		if len(p.headers) > 0 {
+	if len(p.Named) == 0 {
+		if len(p.Headers) > 0 {
 			return nil, nil, kit.Usagef("--header goes with --server URL; headers of configured servers are in their entries")
 		}
-		servers, rules, _ := p.configuredServers(ctx, cfg, attended, store)
+		servers, rules, _ := p.ConfiguredServers(ctx, cfg, attended, store)
 		if len(cfg.Problems) > 0 {
 			p.Note("parley: %d things in your configuration are not done as written; 'parley config doctor' lists them", len(cfg.Problems))
 		}
@@ -334,148 +298,6 @@ func (p *program) conversationServers(ctx context.Context, cfg *config.Config, a
 			return servers, rules, nil
 		}
 	}
-	servers, err := p.servers(ctx)
+	servers, err := p.Servers(ctx)
 	return servers, nil, err
-}
-
-// configuredServers are the servers of the configuration that can be started, and the rules
-// of their entries. It counts those that are left out, beside those that wait for consent.
-func (p *program) configuredServers(ctx context.Context, cfg *config.Config, attended bool, store host.Store) (servers []host.Server, rules []policy.Rule, failed int) {
-	for _, entry := range cfg.Servers {
-		if entry.Disabled {
-			continue
-		}
-		if p.protocol != "" {
-			entry.Versions = []string{p.protocol}
-		}
-		s, err := p.configured(ctx, entry, attended, store)
-		if err != nil {
-			if !errors.As(err, new(*notAgreedError)) {
-				failed++
-			}
-			p.Note("parley: server %s of %s is left out: %s", host.EscapeLine(entry.Name), host.EscapeLine(entry.Source.String()), kit.ErrorText(err))
-			continue
-		}
-		servers = append(servers, s)
-		rules = append(rules, entryRules(entry)...)
-	}
-	return servers, rules, failed
-}
-
-// configured makes the server of an entry.
-func (p *program) configured(ctx context.Context, entry *config.Server, attended bool, store host.Store) (host.Server, error) {
-	entry, err := p.expanded(ctx, entry, attended, store)
-	if err != nil {
-		return host.Server{}, err
-	}
-	return p.startable(ctx, entry)
-}
-
-// expanded is an entry that the person agreed to, with the values of its inputs.
-func (p *program) expanded(ctx context.Context, entry *config.Server, attended bool, store host.Store) (*config.Server, error) {
-	if entry.Err != nil {
-		return nil, entry.Err
-	}
-	if entry.NeedsConsent {
-		if err := p.approveEntry(ctx, entry, attended, store); err != nil {
-			return nil, err
-		}
-	}
-	inputs, err := p.inputs(ctx, entry, attended)
-	if err != nil {
-		return nil, err
-	}
-	started, err := entry.Expand(inputs)
-	if err != nil {
-		return nil, err
-	}
-	managed, err := p.managedRules()
-	if err != nil {
-		return nil, err
-	}
-	return started, managed.Permits(started) // inputs may have made it another one
-}
-
-// startable makes the server of an expanded entry.
-func (p *program) startable(ctx context.Context, entry *config.Server) (s host.Server, err error) {
-	s = host.Server{
-		Name: entry.Name, Key: serverKey(entry), Origin: entry.Source.String(), Dir: entryFolder(entry), Trusted: entry.Trusted,
-		Labels: entry.Labels, Versions: versionsOf(entry.Versions), OnlyTools: entry.AllowTools,
-		ConnectTimeout: entry.ConnectTimeout, CallTimeout: entry.CallTimeout,
-	}
-	for _, t := range entry.ToolLabels {
-		s.ToolLabels = append(s.ToolLabels, host.ToolLabels{Tools: t.Tools, Labels: t.Labels})
-	}
-	s.Dialer, err = p.entryDialer(ctx, entry)
-	return s, err
-}
-
-// serverKey is the key of an entry, to which grants and pins are bound. An entry of a project
-// has that project's file in it: the same words, such as ./server, start something else in
-// another one.
-func serverKey(entry *config.Server) string {
-	if entry.NeedsConsent {
-		return entry.Digest + " " + entry.Source.File
-	}
-	return entry.Digest
-}
-
-// versionsOf spells out "modern" and "legacy" in a list of protocol versions.
-func versionsOf(list []string) []string {
-	var versions []string
-	kinds := map[string]client.Revisions{"modern": client.Stateless, "legacy": client.Handshake}
-	for _, v := range list {
-		kind, ok := kinds[v]
-		if !ok {
-			versions = append(versions, v)
-			continue
-		}
-		for _, known := range knownVersions() {
-			if kind.Has(known) {
-				versions = append(versions, known)
-			}
-		}
-	}
-	return versions
-}
-
-// inputs asks the person for the values that an entry needs.
-func (p *program) inputs(ctx context.Context, entry *config.Server, attended bool) (map[string]string, error) {
-	values := make(map[string]string)
-	for _, in := range entry.Inputs {
-		if !attended {
-			if in.Default != "" && !in.Password {
-				values[in.ID] = in.Default
-				continue
-			}
-			return nil, fmt.Errorf("it needs the value %q, and nobody can be asked here; 'parley chat' asks", in.ID)
-		}
-		about := in.Description
-		if about == "" {
-			about = in.ID
-		}
-		if len(in.Options) > 0 {
-			about += " (" + strings.Join(in.Options, ", ") + ")"
-		}
-		ask := fmt.Sprintf("Server %s needs a value: %s: ", host.EscapeLine(entry.Name), host.EscapeLine(about))
-		var line string
-		var err error
-		if in.Password && p.Streams.Secret != nil {
-			p.NotePart("%s", ask)
-			line, err = p.Streams.Secret(ctx)
-		} else {
-			line, err = p.AskLine(ctx, ask)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if in.Password {
-			p.Note("")
-		}
-		if line == "" {
-			line = in.Default
-		}
-		values[in.ID] = line
-	}
-	return values, nil
 }

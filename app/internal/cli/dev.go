@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/dev"
 	"github.com/parley-mcp/parley/app/internal/front"
 	"github.com/parley-mcp/parley/app/internal/kit"
@@ -75,13 +76,13 @@ environment of this program.`,
 
 func (p *program) dev(cmd *cobra.Command, args []string, flags *devFlags) error {
 	ctx := cmd.Context()
-	_, t, err := targetOf(cmd, args, 0)
+	_, t, err := connect.TargetOf(cmd, args, 0)
 	switch {
 	case err != nil:
 		return err
-	case len(p.serverFlags)+len(p.headers) > 0:
+	case len(p.Named)+len(p.Headers) > 0:
 		return kit.Usagef("dev starts the command after --; --server and --header are for commands that use a server")
-	case !t.command:
+	case !t.Command:
 		return kit.Usagef("the command of the server belongs after --, such as: parley dev -- go run .")
 	case cmd.Flags().Changed("http") && flags.http == "":
 		return kit.Usagef("--http is empty; write it as HOST:PORT or :PORT")
@@ -91,17 +92,17 @@ func (p *program) dev(cmd *cobra.Command, args []string, flags *devFlags) error 
 	if _, _, err := net.SplitHostPort(flags.http); flags.http != "" && err != nil {
 		return kit.Usagef("--http %q: write it as HOST:PORT or :PORT", flags.http)
 	}
-	s, err := p.targetServer(ctx, t) // an administrator may deny it
+	s, err := p.TargetServer(ctx, t) // an administrator may deny it
 	if err != nil {
 		return err
 	}
 	command, ok := s.Dialer.(*stdio.CommandDialer)
-	if !ok || kit.IsURL(t.words[0]) {
-		return kit.Usagef("dev starts a command, and %q is none", t.words[0])
+	if !ok || kit.IsURL(t.Words[0]) {
+		return kit.Usagef("dev starts a command, and %q is none", t.Words[0])
 	}
 	started := *command
 	started.Stderr, started.Logger = p.Streams.Err, p.Logger()
-	if started.Name == t.words[0] { // it is no entry of the configuration, which says its environment
+	if started.Name == t.Words[0] { // it is no entry of the configuration, which says its environment
 		started.Env = os.Environ()
 	}
 	note := func(text string) { p.Note("parley: %s", host.EscapeLine(text)) }

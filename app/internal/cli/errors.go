@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/model/provider"
 	"github.com/parley-mcp/parley/app/internal/tui"
@@ -31,7 +32,7 @@ func exitCode(err error) int {
 	var unreachable *host.ServerError
 	var answered *jsonrpc.Error
 	var status *web.StatusError
-	access, isAccess := exitAccess(err)
+	access, isAccess := connect.ExitAccess(err)
 	switch {
 	case errors.As(err, &silent):
 		return silent.Code
@@ -77,12 +78,12 @@ func isAny(err error, targets []error) bool {
 
 // explain makes a sentence of an error: what failed, why, and what to do.
 func explain(err error) string {
-	var logged *loggedError
+	var logged *connect.LoggedError
 	if errors.As(err, &logged) {
-		return explain(logged.err) + logged.said
+		return explain(logged.Err) + logged.Said
 	}
 	text := kit.ErrorText(err)
-	if access, ok := explainAccess(err); ok {
+	if access, ok := connect.ExplainAccess(err); ok {
 		return access
 	}
 	var consent *host.ConsentError

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/inspect/doctor"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
@@ -39,7 +40,7 @@ are errors, or what --fail-on names, and 4 if the server cannot be reached.`,
   parley doctor --json https://example.com/mcp
   parley doctor --junit doctor.xml --sarif doctor.sarif -- npx -y @example/server`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, t, err := targetOf(cmd, args, 0)
+			_, t, err := connect.TargetOf(cmd, args, 0)
 			if err != nil {
 				return err
 			}
@@ -57,7 +58,7 @@ are errors, or what --fail-on names, and 4 if the server cannot be reached.`,
 const processEnd = 5 * time.Second
 
 // examine examines the server that is meant.
-func (p *program) examine(ctx context.Context, t target, f *doctorFlags) error {
+func (p *program) examine(ctx context.Context, t connect.Target, f *doctorFlags) error {
 	least := doctor.Severity(f.failOn)
 	switch {
 	case least != doctor.Error && least != doctor.Warning && least != doctor.Note:
@@ -65,10 +66,10 @@ func (p *program) examine(ctx context.Context, t target, f *doctorFlags) error {
 	case f.timeout <= 0:
 		return kit.Usagef("--timeout %v: write a time above 0, such as 10s", f.timeout)
 	}
-	defer p.endSignIns()
+	defer p.SignIns.Close()
 	watch := &doctor.Watch{}
-	p.tap = watch.Tap
-	s, err := p.targetServer(ctx, t)
+	p.Tap = watch.Tap
+	s, err := p.TargetServer(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (p *program) examine(ctx context.Context, t target, f *doctorFlags) error {
 	}
 	versions := s.Versions
 	if len(versions) == 0 {
-		versions = knownVersions()
+		versions = connect.KnownVersions()
 	}
 	report, err := doctor.Examine(ctx, doctor.Target{Name: s.Name, Dialer: s.Dialer, Watch: watch, Versions: versions}, &doctor.Options{
 		Timeout: f.timeout, ConnectTimeout: max(f.timeout, s.ConnectTimeout), Logger: p.Logger(),
@@ -85,7 +86,7 @@ func (p *program) examine(ctx context.Context, t target, f *doctorFlags) error {
 	if report == nil {
 		return err
 	}
-	report, failed := kit.MaskedCopy(&p.Console, report)
+	report, failed := kit.MaskedCopy(p.Console, report)
 	if failed != nil {
 		return failed
 	}

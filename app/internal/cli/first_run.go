@@ -25,7 +25,7 @@ func (p *program) start(chat *cobra.Command) error {
 	if p.chosen(chat) {
 		return chat.RunE(chat, nil)
 	}
-	cfg, err := config.Load(p.configOptions())
+	cfg, err := config.Load(p.ConfigOptions())
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ var choosing = []string{"config", "resume", "model", "base-url"}
 
 // chosen reports whether the command line leaves nothing to ask.
 func (p *program) chosen(chat *cobra.Command) bool {
-	found := len(p.serverFlags) > 0
+	found := len(p.Named) > 0
 	chat.Flags().VisitAll(func(f *pflag.Flag) { found = found || f.Changed && slices.Contains(choosing, f.Name) })
 	return found
 }
@@ -77,7 +77,7 @@ func (p *program) firstRun(ctx context.Context, cfg *config.Config) (first []str
 	p.paragraph(nextLine(found))
 	if !p.Streams.ErrTerminal || !choices(found) {
 		p.welcome = strings.Join([]string{serversLine(found), modelsLine(found), nextLine(found), tryLine}, "\n") // the screen hides what was said before it
-		p.serverFlags = []string{kit.Bundled}
+		p.Named = []string{kit.Bundled}
 		return nil, nil
 	}
 	for {
@@ -92,7 +92,7 @@ func (p *program) firstRun(ctx context.Context, cfg *config.Config) (first []str
 		switch line = strings.TrimSpace(line); line {
 		case "":
 			p.welcome = tryLine
-			p.serverFlags = []string{kit.Bundled}
+			p.Named = []string{kit.Bundled}
 			return nil, nil
 		case "s", "S":
 			return nil, nil
@@ -105,7 +105,7 @@ func (p *program) firstRun(ctx context.Context, cfg *config.Config) (first []str
 			return nil, errLeft
 		default:
 			if len(line) > 1 && !strings.HasPrefix(line, "/") {
-				p.serverFlags = []string{kit.Bundled}
+				p.Named = []string{kit.Bundled}
 				return []string{line}, nil
 			}
 			p.paragraph("There is no choice " + host.EscapeLine(kit.Shorten(line, maxModelName)) + " here; commands can be typed once the conversation is open, and q leaves.")

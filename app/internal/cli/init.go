@@ -80,7 +80,7 @@ type setup struct {
 // setUp makes a choice of flags and answers, and writes it. It reports whether the file is as
 // the person wants it.
 func (p *program) setUp(ctx context.Context, flags *initFlags) (done bool, err error) {
-	opts := p.configOptions()
+	opts := p.ConfigOptions()
 	opts.AllClients = true
 	cfg, err := config.Load(opts)
 	if err != nil {

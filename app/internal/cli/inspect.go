@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/inspect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
@@ -64,14 +65,14 @@ whole, 9 one without digests (--verify), 70 an error of this program.`,
 
 // inspect asks the server of the command line what the flags say.
 func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []string) error {
-	_, server, err := targetOf(cmd, words, 0)
+	_, server, err := connect.TargetOf(cmd, words, 0)
 	if err != nil {
 		return err
 	}
 	if err := flags.place(&server); err != nil {
 		return err
 	}
-	defer p.endSignIns()
+	defer p.SignIns.Close()
 	if err := flags.auth.check(cmd.Flags()); err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []strin
 	}
 	watcher := inspect.NewWatcher()
 	if method.Watches {
-		p.tap = watcher.Tap
+		p.Tap = watcher.Tap
 	}
 	target, s, err := p.inspected(cmd.Context(), flags, server)
 	if err != nil {
@@ -130,41 +131,41 @@ func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []strin
 }
 
 // place adds the server that a flag says.
-func (f *inspectFlags) place(t *target) error {
+func (f *inspectFlags) place(t *connect.Target) error {
 	if f.catalog != "" && f.config != "" {
 		return kit.Usagef("give --config or --catalog, not both")
 	}
 	f.config = cmp.Or(f.config, f.catalog)
-	if f.config != "" && (len(t.words) > 0 || f.serverURL != "" || f.transport != "") {
+	if f.config != "" && (len(t.Words) > 0 || f.serverURL != "" || f.transport != "") {
 		return kit.Usagef("the server is in the file of --config: --server says its name; leave out the command, the URL and --transport")
 	}
 	if f.serverURL == "" {
 		return nil
 	}
-	if len(t.words) > 0 {
+	if len(t.Words) > 0 {
 		return kit.Usagef("name the server once: with --server-url, or as the last argument")
 	}
 	if !kit.IsURL(f.serverURL) {
 		return kit.Usagef("--server-url: that is no URL; write it like https://example.com/mcp")
 	}
-	t.words = []string{f.serverURL}
+	t.Words = []string{f.serverURL}
 	return nil
 }
 
 // inspected makes the target of the command line, which is a connection with that server.
-func (p *program) inspected(ctx context.Context, flags *inspectFlags, server target) (*inspect.Target, *host.Server, error) {
-	modern, legacy, err := flags.versions(p.protocol)
+func (p *program) inspected(ctx context.Context, flags *inspectFlags, server connect.Target) (*inspect.Target, *host.Server, error) {
+	modern, legacy, err := flags.versions(p.Protocol)
 	if err != nil {
 		return nil, nil, err
 	}
-	roots, err := p.resolvedRoots()
+	roots, err := p.Roots()
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(p.headers) > 0 && (server.command || len(server.words) == 1 && !kit.IsURL(server.words[0])) {
+	if len(p.Headers) > 0 && (server.Command || len(server.Words) == 1 && !kit.IsURL(server.Words[0])) {
 		return nil, nil, kit.Usagef("--header goes with a server at a URL")
 	}
-	p.transport = flags.transport
+	p.Transport = flags.transport
 	s, inFile, err := p.inspectedServer(ctx, flags, server)
 	if err != nil {
 		return nil, nil, err
@@ -222,7 +223,7 @@ func (p *program) tellInspected(flags *inspectFlags, err error) error {
 	}
 	e := inspect.Classify(err)
 	if p.Streams.ErrTerminal && !p.JSON && flags.format == "" {
-		p.Note("parley: %s", explain(p.withLog(err)))
+		p.Note("parley: %s", explain(p.Output.WithLog(err)))
 		return &kit.SilentError{Code: e.Exit}
 	}
 	told := *e

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/inspect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
@@ -43,7 +44,7 @@ func (f *inspectAuth) check(set *pflag.FlagSet) error {
 }
 
 // alone is what the flags say that needs no connection; done is false if they say none.
-func (f *inspectAuth) alone(ctx context.Context, p *program, server target) (done bool, err error) {
+func (f *inspectAuth) alone(ctx context.Context, p *program, server connect.Target) (done bool, err error) {
 	switch {
 	case f.list:
 		return true, p.listStoredAuth(ctx)
@@ -52,7 +53,7 @@ func (f *inspectAuth) alone(ctx context.Context, p *program, server target) (don
 		if err != nil {
 			return true, err
 		}
-		address := origin(u)
+		address := connect.Origin(u)
 		return true, internally(p.PrintJSON(struct {
 			ServerURL string `json:"serverUrl"`
 			SignIn    string `json:"signInCmd"`
@@ -67,22 +68,22 @@ func (f *inspectAuth) alone(ctx context.Context, p *program, server target) (don
 }
 
 // urlOf is the URL of the server, for flags that need one.
-func urlOf(server target, flag string) (*url.URL, error) {
-	if server.command || len(server.words) != 1 || !kit.IsURL(server.words[0]) {
+func urlOf(server connect.Target, flag string) (*url.URL, error) {
+	if server.Command || len(server.Words) != 1 || !kit.IsURL(server.Words[0]) {
 		return nil, kit.Usagef("%s goes with the URL of a server", flag)
 	}
-	u, err := url.Parse(server.words[0])
+	u, err := url.Parse(server.Words[0])
 	if err != nil {
-		return nil, kit.Usagef("%w", noURL(server.words[0], err))
+		return nil, kit.Usagef("%w", connect.NoURL(server.Words[0], err))
 	}
 	return u, nil
 }
 
 // listStoredAuth lists where there are tokens for.
 func (p *program) listStoredAuth(ctx context.Context) error {
-	s := p.signIns(ctx)
-	if s.err != nil {
-		return s.err
+	s := p.SignIns.Base(ctx)
+	if s.Err != nil {
+		return s.Err
 	}
 	list, err := s.Status(ctx)
 	if err != nil {
@@ -97,12 +98,12 @@ func (p *program) listStoredAuth(ctx context.Context) error {
 	return internally(p.PrintJSON(struct {
 		Store string   `json:"store"`
 		URLs  []string `json:"storedServerUrls"`
-	}{s.kind, urls}))
+	}{s.Kind, urls}))
 }
 
 // prepare does what the flags say before a connection is made.
-func (f *inspectAuth) prepare(ctx context.Context, p *program, server target) error {
-	p.storedOnly = f.only || f.stored || f.wait > 0
+func (f *inspectAuth) prepare(ctx context.Context, p *program, server connect.Target) error {
+	p.SignIns.StoredOnly = f.only || f.stored || f.wait > 0
 	flag := ""
 	switch {
 	case f.wait > 0:
@@ -118,12 +119,12 @@ func (f *inspectAuth) prepare(ctx context.Context, p *program, server target) er
 	if err != nil {
 		return err
 	}
-	s := p.signIns(ctx)
-	if s.err != nil {
-		return s.err
+	s := p.SignIns.Base(ctx)
+	if s.Err != nil {
+		return s.Err
 	}
 	if f.relogin {
-		stored, err := s.at(ctx, u)
+		stored, err := s.At(ctx, u)
 		switch {
 		case err != nil || stored == nil:
 			return err
@@ -136,17 +137,17 @@ func (f *inspectAuth) prepare(ctx context.Context, p *program, server target) er
 }
 
 // waitForAuth waits until there is a sign-in for a URL. Without a time it does not wait.
-func (p *program) waitForAuth(ctx context.Context, s *signIns, u *url.URL, limit time.Duration) error {
+func (p *program) waitForAuth(ctx context.Context, s *connect.Tokens, u *url.URL, limit time.Duration) error {
 	missing := &inspect.Error{
-		Exit: inspect.ExitAuth, Code: "no_stored_token", URL: origin(u),
-		Message: fmt.Sprintf("no sign-in is stored for %s; run 'parley login %s' first", host.EscapeLine(origin(u)), host.EscapeLine(origin(u))),
+		Exit: inspect.ExitAuth, Code: "no_stored_token", URL: connect.Origin(u),
+		Message: fmt.Sprintf("no sign-in is stored for %s; run 'parley login %s' first", host.EscapeLine(connect.Origin(u)), host.EscapeLine(connect.Origin(u))),
 	}
 	end := time.NewTimer(limit)
 	defer end.Stop()
 	again := time.NewTicker(500 * time.Millisecond)
 	defer again.Stop()
 	for {
-		stored, err := s.at(ctx, u)
+		stored, err := s.At(ctx, u)
 		if err != nil || stored != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/host"
@@ -16,23 +17,23 @@ import (
 
 // inspectedServer is the server that is inspected, with the roots that its entry in the file of
 // --config has.
-func (p *program) inspectedServer(ctx context.Context, flags *inspectFlags, t target) (host.Server, []mcp.Root, error) {
+func (p *program) inspectedServer(ctx context.Context, flags *inspectFlags, t connect.Target) (host.Server, []mcp.Root, error) {
 	if flags.config == "" {
-		s, err := p.targetServer(ctx, t)
+		s, err := p.TargetServer(ctx, t)
 		return s, nil, err
 	}
 	var s host.Server
 	var roots []mcp.Root
-	err := withLocal(func(db *local.DB) error {
-		cfg, err := p.loadConfig(ctx, flags.config, db)
+	err := connect.WithStore(func(db *local.DB) error {
+		cfg, err := p.LoadConfig(ctx, flags.config, db)
 		if err != nil {
 			return err
 		}
-		entry, err := entryInFile(cfg, flags.config, p.serverFlags)
+		entry, err := entryInFile(cfg, flags.config, p.Named)
 		if err != nil {
 			return err
 		}
-		if entry, err = p.expanded(ctx, entry, p.Streams.InTerminal, db); err != nil {
+		if entry, err = p.Expanded(ctx, entry, p.Streams.InTerminal, db); err != nil {
 			return kit.Usagef("--config %s: %w", flags.config, err)
 		}
 		if entry.Headers, err = p.overHeaders(entry); err != nil {
@@ -44,9 +45,9 @@ func (p *program) inspectedServer(ctx context.Context, flags *inspectFlags, t ta
 		if err := checkRoots(roots); err != nil {
 			return kit.Usagef("--config: server %q: roots: %w", entry.Name, err)
 		}
-		s, err = p.startable(ctx, entry)
-		if p.protocol != "" {
-			s.Versions = []string{p.protocol}
+		s, err = p.Startable(ctx, entry)
+		if p.Protocol != "" {
+			s.Versions = []string{p.Protocol}
 		}
 		return err
 	})
@@ -79,7 +80,7 @@ func entryInFile(cfg *config.Config, file string, named []string) (*config.Serve
 
 // overHeaders are the headers of an entry, with those of the command line in their place.
 func (p *program) overHeaders(entry *config.Server) ([]config.Header, error) {
-	if len(p.headers) == 0 {
+	if len(p.Headers) == 0 {
 		return entry.Headers, nil
 	}
 	if entry.URL == "" {
@@ -87,9 +88,9 @@ func (p *program) overHeaders(entry *config.Server) ([]config.Header, error) {
 	}
 	u, err := url.Parse(entry.URL)
 	if err != nil {
-		return nil, noURL(entry.URL, err)
+		return nil, connect.NoURL(entry.URL, err)
 	}
-	header, err := p.header(u)
+	header, err := p.Header(u)
 	if err != nil {
 		return nil, kit.Usagef("%w", err)
 	}

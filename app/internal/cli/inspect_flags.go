@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/inspect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/mask"
@@ -107,7 +108,7 @@ func choice(flag, value string, of ...string) error {
 
 // versions are the revisions of the flags, newest first.
 func (f *inspectFlags) versions(pinned string) (modern, legacy []string, err error) {
-	all := knownVersions()
+	all := connect.KnownVersions()
 	if pinned != "" {
 		if !slices.Contains(all, pinned) {
 			return nil, nil, kit.Usagef("--protocol %q: the versions are %s", pinned, strings.Join(all, ", "))
@@ -154,7 +155,7 @@ func (f *inspectFlags) adjust(s *host.Server, m *mask.Masker) error {
 		}
 	}
 	command.ExtraEnv = append(command.ExtraEnv, f.env...)
-	learnCommand(m, command)
+	connect.LearnCommand(m, command)
 	if f.cwd != "" {
 		command.Dir = f.cwd
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/inspect"
 	"github.com/parley-mcp/parley/app/internal/inspect/load"
 	"github.com/parley-mcp/parley/app/internal/kit"
@@ -98,13 +99,16 @@ func parseSeconds(text string) (time.Duration, bool) {
 	return d, err == nil && d > 0
 }
 
+// maxFailure bounds the text of a failure, in bytes.
+const maxFailure = 1 << 10
+
 // kindWithMessage is the kind of an error of a call, with what the server answered, but for the
 // reference to one entry of its log.
 func kindWithMessage(err error) string {
 	kind := kindOfError(err)
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok && kind == fmt.Sprintf("error %d", e.Code) {
-		said := strings.TrimSpace(reference.ReplaceAllString(e.Message, ""))
-		return kind + ": " + kit.Shorten(strings.ToValidUTF8(said, "\uFFFD"), shownBytes)
+		said := connect.WithoutReference(e.Message)
+		return kind + ": " + kit.Shorten(strings.ToValidUTF8(said, "\uFFFD"), maxFailure)
 	}
 	return kind
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/inspect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/client"
@@ -23,7 +24,7 @@ func TestInspectAsksNothingThatIsOver(t *testing.T) {
 	for name, lives := range map[string][2]context.Context{"withdrawn": {t.Context(), over}, "ended": {over, t.Context()}} {
 		for _, attended := range []bool{true, false} {
 			var said bytes.Buffer
-			p := &program{Console: kit.Console{Streams: &kit.Streams{In: strings.NewReader("y\ny\n"), Err: &said}}}
+			p := &program{Connector: connect.New(&kit.Console{Streams: &kit.Streams{In: strings.NewReader("y\ny\n"), Err: &said}})}
 			answers := []*givenAnswer{{number: 1, text: wordDecline}}
 			q := &questionnaire{p: p, server: &inspect.Target{Name: "s"}, method: lives[0], attended: attended, answers: answers}
 			params := &mcp.ElicitParams{Message: "Why?", RequestedSchema: &mcp.ElicitSchema{}}

@@ -6,7 +6,9 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -150,8 +152,7 @@ func (s shownSession) Watch(ctx context.Context, since int64) iter.Seq2[host.Rec
 
 // Send sends a message, or takes it for the address of a page.
 func (s shownSession) Send(ctx context.Context, in host.Input) error {
-	if isAddress(in.Text) && s.p.wantsAddress.take(in.Text) {
-		s.p.Note("The address is taken for the sign-in, and not sent.")
+	if s.p.SignIns.TakeAddress(in.Text) {
 		return nil
 	}
 	return s.Session.Send(ctx, in)
@@ -175,4 +176,33 @@ func (s *heldSession) SetModel(m host.Model) error {
 // Fork begins a session after a record.
 func (s *heldSession) Fork(ctx context.Context, at int64) (face.Session, error) {
 	return s.kept.forkAt(ctx, at)
+}
+
+// A shownHost is a host as faces show it: its status is without secrets, and a person who starts a server
+// again is asked again to sign in.
+type shownHost struct {
+	face.Host
+	console *kit.Console
+	signIns []*connect.Tokens
+}
+
+// Status returns how each server is.
+func (h shownHost) Status() []host.ServerStatus {
+	list := h.Host.Status()
+	for i := range list {
+		list[i].Origin = h.console.Masked(list[i].Origin) // a command line may have some
+		for _, err := range []*error{&list[i].Err, &list[i].SkillsErr} {
+			*err = kit.MaskError(*err, h.console.Masked)
+		}
+		list[i].Problems = h.console.MaskedProblems(list[i].Problems)
+	}
+	return list
+}
+
+// Retry starts a server again.
+func (h shownHost) Retry(server string) error {
+	for _, s := range h.signIns {
+		s.AskAgain()
+	}
+	return h.Host.Retry(server)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/inspect/load"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/model"
@@ -95,16 +96,16 @@ says that its operator agrees.`,
 }
 
 // loadTarget is the server of a command line from which leading KEY=VALUE were taken.
-func loadTarget(cmd *cobra.Command, all, rest []string) (target, error) {
+func loadTarget(cmd *cobra.Command, all, rest []string) (connect.Target, error) {
 	dash := cmd.ArgsLenAtDash()
 	taken := len(all) - len(rest)
 	switch {
 	case dash < 0 && len(rest) > 1, dash > taken:
-		return target{}, kit.Usagef("%q: write arguments of the tool as KEY=VALUE; one server is meant, and a command with arguments stands after --", rest[0])
+		return connect.Target{}, kit.Usagef("%q: write arguments of the tool as KEY=VALUE; one server is meant, and a command with arguments stands after --", rest[0])
 	case dash >= 0 && (len(rest) == 0 || rest[0] == ""):
-		return target{}, kit.Usagef("a command belongs after --, such as: parley load -- ./server")
+		return connect.Target{}, kit.Usagef("a command belongs after --, such as: parley load -- ./server")
 	}
-	return target{words: rest, command: dash >= 0}, nil
+	return connect.Target{Words: rest, Command: dash >= 0}, nil
 }
 
 // check refuses flags that do not go together, and values out of bounds.
@@ -134,7 +135,7 @@ func (l *loadFlags) check(given []string) error {
 }
 
 // load runs a load and tells what came of it.
-func (p *program) load(ctx context.Context, t target, given []string, flags *loadFlags) error {
+func (p *program) load(ctx context.Context, t connect.Target, given []string, flags *loadFlags) error {
 	pairs, err := keyValues(given)
 	if err != nil {
 		return err
@@ -146,8 +147,8 @@ func (p *program) load(ctx context.Context, t target, given []string, flags *loa
 	if err := run.Check(); err != nil {
 		return kit.Usagef("%w", err)
 	}
-	s, err := p.targetServer(ctx, t)
-	defer p.endSignIns()
+	s, err := p.TargetServer(ctx, t)
+	defer p.SignIns.Close()
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func (p *program) load(ctx context.Context, t target, given []string, flags *loa
 		return err
 	}
 	if flags.call != "" {
-		if err := p.managedDenial(&policy.Query{Kind: policy.KindTool, Server: s.Name, Name: flags.call}); err != nil {
+		if err := p.ManagedDenial(&policy.Query{Kind: policy.KindTool, Server: s.Name, Name: flags.call}); err != nil {
 			return err
 		}
 	}
@@ -165,7 +166,7 @@ func (p *program) load(ctx context.Context, t target, given []string, flags *loa
 	}
 	call, err := flags.caller(ctx, &s, opts, pairs)
 	if err != nil {
-		return p.withLog(atServer(s.Name, err))
+		return p.Output.WithLog(connect.AtServer(s.Name, err))
 	}
 	run.Connect = func(ctx context.Context) (*load.Conn, error) {
 		c, err := client.Connect(ctx, s.Dialer, opts)
@@ -177,7 +178,7 @@ func (p *program) load(ctx context.Context, t target, given []string, flags *loa
 	defer collectLess()()
 	r, err := load.Run(ctx, run)
 	if err != nil {
-		return p.withLog(atServer(s.Name, err))
+		return p.Output.WithLog(connect.AtServer(s.Name, err))
 	}
 	return p.printLoad(r)
 }

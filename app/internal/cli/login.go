@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/secrets"
 	"github.com/parley-mcp/parley/client"
@@ -21,21 +20,13 @@ import (
 	"github.com/parley-mcp/parley/oauth/login"
 )
 
-// loginFlags are the flags of the command login; nil in other commands.
+// loginFlags are the flags of the command login.
 type loginFlags struct {
+	connect.LoginOptions
+
 	clientID   string
 	secretFile string
 	document   string
-	issuer     string
-	store      string
-	scopes     []string
-	allowHosts []string
-	noBrowser  bool
-	device     bool
-	port       int
-	host       string // of the redirect URI, if it is not the default
-
-	client *knownClient // what clientID, secretFile and document make
 }
 
 func (p *program) loginCommand() *cobra.Command {
@@ -61,21 +52,21 @@ passphrase from $PARLEY_PASSPHRASE, or asks.`,
   parley login tickets`,
 		Args: kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p.login = flags
-			return p.signIn(cmd.Context(), args[0])
+			p.SignIns.Login = &flags.LoginOptions
+			return p.signIn(cmd.Context(), flags, args[0])
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.clientID, "client-id", "", "`ID` of a client that was registered at the authorization server")
 	f.StringVar(&flags.secretFile, "client-secret-file", "", "`FILE` with the secret of that client")
 	f.StringVar(&flags.document, "client-metadata", "", "`URL` of a document about a client to be known by, with http://127.0.0.1/callback among its redirect_uris")
-	f.StringArrayVar(&flags.scopes, "scope", nil, "`SCOPE` to ask for besides those the server wants; may be given several times")
-	f.BoolVar(&flags.noBrowser, "no-browser", false, "only show the address to open, and read the one that the browser ends at")
-	f.BoolVar(&flags.device, "device", false, "sign in with a browser on another device, which is shown a code to enter there")
-	f.IntVar(&flags.port, "port", 0, "`PORT` on this machine that the browser comes back to (default: any)")
-	f.StringVar(&flags.store, "store", "", "where to keep tokens: `KIND` is keyring, encrypted or file")
-	f.StringVar(&flags.issuer, "issuer", "", "`URL` of the authorization server to choose, if the server names several")
-	f.StringArrayVar(&flags.allowHosts, "allow-host", nil, "`HOST` or network with private addresses where authorization servers may be; may be given several times")
+	f.StringArrayVar(&flags.Scopes, "scope", nil, "`SCOPE` to ask for besides those the server wants; may be given several times")
+	f.BoolVar(&flags.NoBrowser, "no-browser", false, "only show the address to open, and read the one that the browser ends at")
+	f.BoolVar(&flags.Device, "device", false, "sign in with a browser on another device, which is shown a code to enter there")
+	f.IntVar(&flags.Port, "port", 0, "`PORT` on this machine that the browser comes back to (default: any)")
+	f.StringVar(&flags.Store, "store", "", "where to keep tokens: `KIND` is keyring, encrypted or file")
+	f.StringVar(&flags.Issuer, "issuer", "", "`URL` of the authorization server to choose, if the server names several")
+	f.StringArrayVar(&flags.AllowHosts, "allow-host", nil, "`HOST` or network with private addresses where authorization servers may be; may be given several times")
 	return cmd
 }
 
@@ -86,20 +77,20 @@ func (f *loginFlags) check() (secret string, err error) {
 		return "", kit.Usagef("give --client-id or --client-metadata, not both")
 	case f.secretFile != "" && f.clientID == "":
 		return "", kit.Usagef("--client-secret-file goes with --client-id")
-	case f.device && (f.noBrowser || f.port != 0):
+	case f.Device && (f.NoBrowser || f.Port != 0):
 		return "", kit.Usagef("--device needs no browser here; --no-browser and --port do not go with it")
-	case f.port < 0 || f.port > 65535:
-		return "", kit.Usagef("--port %d: there are 1 to 65535", f.port)
-	case !slices.Contains([]string{"", secrets.Keyring, secrets.Encrypted, secrets.File}, f.store):
-		return "", kit.Usagef("--store %q: the stores are keyring, encrypted and file", f.store)
+	case f.Port < 0 || f.Port > 65535:
+		return "", kit.Usagef("--port %d: there are 1 to 65535", f.Port)
+	case !slices.Contains([]string{"", secrets.Keyring, secrets.Encrypted, secrets.File}, f.Store):
+		return "", kit.Usagef("--store %q: the stores are keyring, encrypted and file", f.Store)
 	}
 	if f.document != "" {
 		u, err := oauth.CheckEndpoint(f.document)
 		if err != nil || strings.Trim(u.Path, "/") == "" || u.Scheme != "https" && !oauth.LoopbackHost(u.Hostname()) {
-			return "", kit.Usagef("--client-metadata %q: write the https URL of the document, with its path", shown(f.document))
+			return "", kit.Usagef("--client-metadata %q: write the https URL of the document, with its path", connect.Shown(f.document))
 		}
 	}
-	for _, scope := range f.scopes {
+	for _, scope := range f.Scopes {
 		if list, err := oauth.ParseScope(scope); err != nil || len(list) != 1 || list[0] != scope {
 			return "", kit.Usagef("--scope %q: write one scope, and --scope once for each", scope)
 		}
@@ -112,62 +103,62 @@ func (f *loginFlags) check() (secret string, err error) {
 
 // signIn signs in to the server at a URL: it connects to it, and the refusal
 // says what it wants. The connection also shows whether it likes the tokens.
-func (p *program) signIn(ctx context.Context, address string) error {
-	if len(p.serverFlags)+len(p.headers) > 0 {
+func (p *program) signIn(ctx context.Context, flags *loginFlags, address string) error {
+	if len(p.Named)+len(p.Headers) > 0 {
 		return kit.Usagef("login takes the server's URL as its argument; --server and --header are for commands that use one")
 	}
 	if !kit.IsURL(address) {
-		return p.signInEntry(ctx, address)
+		return p.signInEntry(ctx, flags, address)
 	}
-	u, err := signInURL(address)
+	u, err := connect.ServerURL(address)
 	if err != nil {
 		return err
 	}
-	secret, err := p.login.check()
+	secret, err := flags.check()
 	if err != nil {
 		return err
 	}
-	if id := cmp.Or(p.login.clientID, p.login.document); id != "" {
-		if err := p.known(ctx, u, id, secret); err != nil {
+	if id := cmp.Or(flags.clientID, flags.document); id != "" {
+		if err := p.known(ctx, flags, u, id, secret); err != nil {
 			return err
 		}
 	}
-	s := p.signIns(ctx)
-	defer p.endSignIns()
-	if s.err != nil {
-		return s.err
+	s := p.SignIns.Base(ctx)
+	defer p.SignIns.Close()
+	if s.Err != nil {
+		return s.Err
 	}
-	p.serverFlags = []string{address}
-	return p.signInAt(ctx, s, u, shown(address))
+	p.Named = []string{address}
+	return p.signInAt(ctx, flags, s, u, connect.Shown(address))
 }
 
 // signInAt signs in to the server at a URL, which a command of one server would reach.
-func (p *program) signInAt(ctx context.Context, s *signIns, u *url.URL, address string) error {
-	if err := p.renewFor(ctx, s, u); err != nil {
+func (p *program) signInAt(ctx context.Context, flags *loginFlags, s *connect.Tokens, u *url.URL, address string) error {
+	if err := p.renewFor(ctx, flags, s, u); err != nil {
 		return err
 	}
-	reached := p.withOne(ctx, func(*client.Client) error { return nil })
+	reached := p.WithOne(ctx, func(*client.Client) error { return nil })
 	if reached == nil {
-		reached = p.moreScopes(ctx, s, u)
+		reached = p.moreScopes(ctx, flags, s, u)
 	}
-	now, err := s.at(ctx, u)
+	now, err := s.At(ctx, u)
 	if err != nil || reached != nil {
 		return errors.Join(err, reached)
 	}
 	if now == nil {
 		return p.Println(host.EscapeLine(address) + " needs no sign-in")
 	}
-	if err := p.keep(ctx, s); err != nil {
+	if err := p.SignIns.Remember(ctx, s); err != nil {
 		return err
 	}
-	return p.Println(signedInAs(now, s.kind))
+	return p.Println(signedInAs(now, s.Kind))
 }
 
 // known makes the client of the flags: it is for one authorization server.
-func (p *program) known(ctx context.Context, u *url.URL, id, secret string) error {
-	issuer := p.login.issuer
+func (p *program) known(ctx context.Context, flags *loginFlags, u *url.URL, id, secret string) error {
+	issuer := flags.Issuer
 	if issuer == "" {
-		c := login.New(&login.Options{Fetch: oauth.NewFetcher(&oauth.FetchOptions{AllowHosts: p.login.allowHosts}), Logger: p.Logger()})
+		c := login.New(&login.Options{Fetch: oauth.NewFetcher(&oauth.FetchOptions{AllowHosts: flags.AllowHosts}), Logger: p.Logger()})
 		defer func() { _ = c.Close() }() // nothing of it is kept
 		issuers, err := c.Issuers(ctx, u.String())
 		if err != nil {
@@ -178,71 +169,33 @@ func (p *program) known(ctx context.Context, u *url.URL, id, secret string) erro
 		}
 		issuer = issuers[0]
 	}
-	p.login.client = &knownClient{Issuer: issuer, ID: id, Secret: secret, Document: p.login.document != ""}
+	flags.Client = &connect.KnownClient{Issuer: issuer, ID: id, Secret: secret, Document: flags.document != ""}
 	return nil
 }
 
 // renewFor signs in anew if the person wants to be known by another client, or
 // at another authorization server, than the tokens are from.
-func (p *program) renewFor(ctx context.Context, s *signIns, u *url.URL) error {
-	now, err := s.at(ctx, u)
+func (p *program) renewFor(ctx context.Context, flags *loginFlags, s *connect.Tokens, u *url.URL) error {
+	now, err := s.At(ctx, u)
 	if err != nil || now == nil {
 		return err
 	}
-	other := p.login.client != nil && p.login.client.ID != now.ClientID || p.login.issuer != "" && !oauth.SameIssuer(p.login.issuer, now.Issuer)
+	other := flags.Client != nil && flags.Client.ID != now.ClientID || flags.Issuer != "" && !oauth.SameIssuer(flags.Issuer, now.Issuer)
 	if !other {
 		return nil
 	}
-	_, err = s.SignIn(ctx, u.String(), &login.SignInOptions{Scopes: p.login.scopes, Force: true})
+	_, err = s.SignIn(ctx, u.String(), &login.SignInOptions{Scopes: flags.Scopes, Force: true})
 	return err
 }
 
 // moreScopes asks for the scopes of the flags, if the tokens that there were
 // before lack some.
-func (p *program) moreScopes(ctx context.Context, s *signIns, u *url.URL) error {
-	if len(p.login.scopes) == 0 {
+func (p *program) moreScopes(ctx context.Context, flags *loginFlags, s *connect.Tokens, u *url.URL) error {
+	if len(flags.Scopes) == 0 {
 		return nil
 	}
-	_, err := s.SignIn(ctx, u.String(), &login.SignInOptions{Scopes: p.login.scopes})
+	_, err := s.SignIn(ctx, u.String(), &login.SignInOptions{Scopes: flags.Scopes})
 	return err
-}
-
-// at returns what is stored for the server at a URL, or nil.
-func (s *signIns) at(ctx context.Context, u *url.URL) (*login.Status, error) {
-	all, err := s.Status(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("reading the store of tokens: %w", err)
-	}
-	var best *login.Status
-	for i := range all {
-		r := &all[i]
-		if r.Current && kit.Covers(r.Resource, u) && (best == nil || len(r.Resource) > len(best.Resource)) {
-			best = r
-		}
-	}
-	return best, nil
-}
-
-// keep remembers how the person signed in, for later commands.
-func (p *program) keep(ctx context.Context, s *signIns) error {
-	if made := p.login.client; made != nil {
-		if err := changeClients(ctx, s.store, func(list []knownClient) []knownClient {
-			list = slices.DeleteFunc(list, func(c knownClient) bool { return oauth.SameIssuer(c.Issuer, made.Issuer) })
-			return append(list, *made)
-		}); err != nil {
-			return err
-		}
-	}
-	if p.login.store == "" && len(p.login.allowHosts) == 0 {
-		return nil
-	}
-	set, err := readSettings()
-	if err != nil {
-		return err
-	}
-	set.Store = cmp.Or(p.login.store, set.Store)
-	set.AllowHosts = append(set.AllowHosts, p.login.allowHosts...)
-	return set.remember()
 }
 
 func signedInAs(s *login.Status, kind string) string {
@@ -276,17 +229,17 @@ func (p *program) signOut(ctx context.Context, args []string, all bool) error {
 	if all && len(args) > 0 {
 		return kit.Usagef("give a URL or --all, not both")
 	}
-	if p.signIns(ctx).err != nil {
-		return p.signedIn.err
+	if p.SignIns.Base(ctx).Err != nil {
+		return p.SignIns.Base(ctx).Err
 	}
-	defer p.endSignIns()
+	defer p.SignIns.Close()
 	list, err := p.signedInAt(ctx, args)
 	if err != nil {
 		return err
 	}
 	switch {
 	case len(list) == 0 && len(args) > 0:
-		return p.Println("you are not signed in to " + host.EscapeLine(shown(args[0])))
+		return p.Println("you are not signed in to " + host.EscapeLine(connect.Shown(args[0])))
 	case len(list) == 0:
 		return p.Println("you are not signed in to any server")
 	case len(list) > 1 && !all && len(args) == 0:
@@ -304,12 +257,12 @@ func (p *program) signOut(ctx context.Context, args []string, all bool) error {
 		}
 		trouble = append(trouble, p.Println("signed out of "+host.EscapeLine(at.resource)))
 	}
-	return errors.Join(append(trouble, p.signedIn.forgetClients(ctx))...)
+	return errors.Join(append(trouble, p.SignIns.Base(ctx).ForgetClients(ctx))...)
 }
 
 // A signedInResource is what the person is signed in to, and by what.
 type signedInResource struct {
-	signIns  *signIns
+	signIns  *connect.Tokens
 	resource string
 }
 
@@ -323,7 +276,7 @@ func (p *program) signedInAt(ctx context.Context, named []string) ([]signedInRes
 			return nil, err
 		}
 		for _, s := range from {
-			at, err := s.at(ctx, u)
+			at, err := s.At(ctx, u)
 			if err != nil {
 				return nil, err
 			}
@@ -333,7 +286,7 @@ func (p *program) signedInAt(ctx context.Context, named []string) ([]signedInRes
 		}
 		return list, nil
 	}
-	from, err := p.allSignIns(ctx)
+	from, err := p.SignIns.All(ctx, p.ClientEntries)
 	if err != nil {
 		return nil, err
 	}
@@ -352,89 +305,55 @@ func (p *program) signedInAt(ctx context.Context, named []string) ([]signedInRes
 }
 
 // signInsOf are those for a URL, by whatever client, or for the name of an entry.
-func (p *program) signInsOf(ctx context.Context, target string) ([]*signIns, *url.URL, error) {
+func (p *program) signInsOf(ctx context.Context, target string) ([]*connect.Tokens, *url.URL, error) {
 	if kit.IsURL(target) {
-		u, err := signInURL(target)
+		u, err := connect.ServerURL(target)
 		if err != nil {
 			return nil, nil, err
 		}
-		all, err := p.allSignIns(ctx)
+		all, err := p.SignIns.All(ctx, p.ClientEntries)
 		return all, u, err
 	}
-	entry, err := p.remoteEntry(ctx, target)
+	entry, err := p.RemoteEntry(ctx, target)
 	if err != nil {
 		return nil, nil, err
 	}
-	u, err := signInURL(entry.URL)
+	u, err := connect.ServerURL(entry.URL)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := p.entrySignIns(ctx, entry)
-	return []*signIns{s}, u, err
+	s, err := p.SignIns.Entry(ctx, entry)
+	return []*connect.Tokens{s}, u, err
 }
 
-// forgetClients removes the clients of authorization servers that are used for
-// nothing any more.
-func (s *signIns) forgetClients(ctx context.Context) error {
-	left, err := s.Status(ctx)
+// signInEntry signs in to a server of the configuration, as its entry says.
+func (p *program) signInEntry(ctx context.Context, flags *loginFlags, name string) error {
+	if _, err := flags.check(); err != nil {
+		return err
+	}
+	if flags.clientID != "" || flags.document != "" {
+		return kit.Usagef("--client-id and --client-metadata go with a URL; the client for %s stands in its entry, as oauth.clientId", name)
+	}
+	defer p.SignIns.Close()
+	entry, err := p.RemoteEntry(ctx, name)
 	if err != nil {
-		return fmt.Errorf("reading the store of tokens: %w", err)
+		return err
 	}
-	return changeClients(ctx, s.store, func(list []knownClient) []knownClient {
-		return slices.DeleteFunc(list, func(c knownClient) bool {
-			return !slices.ContainsFunc(left, func(r login.Status) bool { return oauth.SameIssuer(r.Issuer, c.Issuer) })
-		})
-	})
-}
-
-// openSignIns are those of flags and of entries that were made in this run.
-func (p *program) openSignIns() []*signIns {
-	list := slices.Collect(maps.Values(p.entrySignedIn))
-	if p.signedIn != nil {
-		list = append(list, p.signedIn)
+	u, err := connect.ServerURL(entry.URL)
+	if err != nil {
+		return err
 	}
-	return list
-}
-
-// A shownHost is a host as faces show it: its status is without secrets, and a person who starts a server
-// again is asked again to sign in.
-type shownHost struct {
-	face.Host
-	p       *program
-	signIns []*signIns
-}
-
-// Status returns how each server is.
-func (h shownHost) Status() []host.ServerStatus {
-	list := h.Host.Status()
-	for i := range list {
-		list[i].Origin = h.p.Masked(list[i].Origin) // a command line may have some
-		for _, err := range []*error{&list[i].Err, &list[i].SkillsErr} {
-			if *err == nil {
-				continue
-			}
-			if text := h.p.Masked((*err).Error()); text != (*err).Error() {
-				*err = &maskedError{*err, text}
-			}
-		}
-		list[i].Problems = h.p.MaskedProblems(list[i].Problems)
+	s, err := p.SignIns.Entry(ctx, entry)
+	if err != nil {
+		return fmt.Errorf("%s: %w", entry.Source, err)
 	}
-	return list
-}
-
-// Retry starts a server again.
-func (h shownHost) Retry(server string) error {
-	for _, s := range h.signIns {
-		s.AskAgain()
+	if s.Err != nil {
+		return s.Err
 	}
-	return h.Host.Retry(server)
-}
-
-// endSignIns ends what is under way on behalf of the person.
-func (p *program) endSignIns() {
-	for _, s := range p.openSignIns() {
-		if err := s.Close(); err != nil {
-			p.Logger().Warn("ending the sign-ins", "error", err)
-		}
+	server, err := p.Startable(ctx, entry)
+	if err != nil {
+		return err
 	}
+	p.Given = []host.Server{server}
+	return p.signInAt(ctx, flags, s, u, connect.Shown(entry.URL))
 }

@@ -112,11 +112,7 @@ func (p *program) keptKey(ctx context.Context, k *keyPlace) (string, keySource, 
 
 // keyStore opens the store of keys, which is that of tokens.
 func (p *program) keyStore() (login.Store, error) {
-	set, err := readSettings()
-	if err != nil {
-		return nil, err
-	}
-	store, _, err := p.openSecrets(set.Store)
+	store, _, err := p.SignIns.Secrets()
 	return store, err
 }
 
@@ -167,11 +163,7 @@ func (p *program) setModelKey(ctx context.Context, name, baseURL string) error {
 	if err != nil {
 		return err
 	}
-	set, err := readSettings()
-	if err != nil {
-		return err
-	}
-	store, kind, err := p.openSecrets(set.Store)
+	store, kind, err := p.SignIns.Secrets()
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
 )
@@ -25,7 +26,7 @@ func (silentModel) Generate(context.Context, *host.Request) iter.Seq2[host.Piece
 // talkingTo opens a model whose provider tells a window.
 func talkingTo(t *testing.T, w *modelWindows, configured int, window func(context.Context) (int, error)) host.Model {
 	t.Helper()
-	p := &program{Console: kit.Console{Streams: &kit.Streams{}}}
+	p := &program{Connector: connect.New(&kit.Console{Streams: &kit.Streams{}})}
 	c := &chosenModel{
 		name: "m", baseURL: "http://127.0.0.1:1", entry: config.ModelEntry{NoKey: true, Window: configured},
 		provider: &modelProvider{

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/discover"
 	"github.com/parley-mcp/parley/app/internal/inspect/losses"
 	"github.com/parley-mcp/parley/app/internal/kit"
@@ -32,7 +33,7 @@ func TestModelProviders(t *testing.T) {
 			name:                    {Window: 7, InputPrice: 2, OutputPrice: 3},
 			k.Provider + ":textual": {MaxImage: &none},
 		}}
-		p := &program{Console: kit.Console{Streams: &kit.Streams{}}}
+		p := &program{Connector: connect.New(&kit.Console{Streams: &kit.Streams{}})}
 		for _, test := range []struct {
 			name   string
 			image  bool
@@ -98,7 +99,7 @@ func TestNoKeyOfAddress(t *testing.T) {
 		Path: "/own", Model: "openai:a", BaseURL: "http://127.0.0.1:1/v1",
 		Models: map[string]config.ModelEntry{"openai:a": {NoKey: true}, "openai:c": {BaseURL: "http://127.0.0.1:2/v1"}},
 	}
-	p := &program{Console: kit.Console{Streams: &kit.Streams{}}}
+	p := &program{Connector: connect.New(&kit.Console{Streams: &kit.Streams{}})}
 	for name, want := range map[string]string{"openai:a": "", "openai:b": "", "openai:c": "sk-test"} {
 		c, err := chooseModel(&modelFlags{name: name}, own)
 		if err != nil {

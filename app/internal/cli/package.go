@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/registry"
 	"github.com/parley-mcp/parley/client"
@@ -93,7 +94,7 @@ func (f *packageFlags) add(set *pflag.FlagSet) {
 
 // writePackage writes server.json.
 func (p *program) writePackage(cmd *cobra.Command, args []string, f *packageFlags) error {
-	_, t, err := targetOf(cmd, args, 0)
+	_, t, err := connect.TargetOf(cmd, args, 0)
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func (p *program) writePackage(cmd *cobra.Command, args []string, f *packageFlag
 	if err != nil {
 		return err
 	}
-	if len(t.words)+len(p.serverFlags) > 0 {
+	if len(t.Words)+len(p.Named) > 0 {
 		about, err := p.askAbout(cmd.Context(), t)
 		if err != nil {
 			return err
@@ -131,14 +132,14 @@ func (p *program) writePackage(cmd *cobra.Command, args []string, f *packageFlag
 }
 
 // askAbout asks a server what it says about itself.
-func (p *program) askAbout(ctx context.Context, t target) (*mcp.Implementation, error) {
-	s, err := p.targetServer(ctx, t)
+func (p *program) askAbout(ctx context.Context, t connect.Target) (*mcp.Implementation, error) {
+	s, err := p.TargetServer(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	p.given = []host.Server{s}
+	p.Given = []host.Server{s}
 	about := &mcp.Implementation{}
-	err = p.withOne(ctx, func(c *client.Client) error {
+	err = p.WithOne(ctx, func(c *client.Client) error {
 		if said := c.Server(); said != nil {
 			about = said
 		}

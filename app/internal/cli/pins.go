@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/host"
@@ -28,20 +29,20 @@ where a rule allows it.`,
   parley pins forget files`,
 		Args: kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withLocal(func(db *local.DB) error { return p.listPins(cmd.Context(), db) })
+			return connect.WithStore(func(db *local.DB) error { return p.listPins(cmd.Context(), db) })
 		},
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "show SERVER [TOOL]", Short: "Show a definition that you agreed to; without TOOL the server's instructions",
 		Args: kit.UsageArgs(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withLocal(func(db *local.DB) error { return p.showPins(cmd.Context(), db, args) })
+			return connect.WithStore(func(db *local.DB) error { return p.showPins(cmd.Context(), db, args) })
 		},
 	}, &cobra.Command{
 		Use: "forget SERVER [TOOL]", Short: "Forget the definition of a tool, or all of a server",
 		Args: kit.UsageArgs(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withLocal(func(db *local.DB) error { return p.forgetPins(cmd.Context(), db, args) })
+			return connect.WithStore(func(db *local.DB) error { return p.forgetPins(cmd.Context(), db, args) })
 		},
 	})
 	return cmd

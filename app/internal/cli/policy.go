@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/internal/config"
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/model"
 	"github.com/parley-mcp/parley/app/internal/store/local"
@@ -34,9 +35,9 @@ func (p *program) policyCommand() *cobra.Command {
 
 // policyFlags are the flags of the commands about rules.
 func (p *program) policyFlags(f *pflag.FlagSet, flags *conversationFlags) {
-	f.StringArrayVar(&p.allow, "allow", nil, "a further rule that allows: `SERVER/TOOL`")
-	f.StringArrayVar(&p.ask, "ask", nil, "a further rule that asks: `SERVER/TOOL`")
-	f.StringArrayVar(&p.deny, "deny", nil, "a further rule that denies: `SERVER/TOOL`")
+	f.StringArrayVar(&p.Allow, "allow", nil, "a further rule that allows: `SERVER/TOOL`")
+	f.StringArrayVar(&p.Ask, "ask", nil, "a further rule that asks: `SERVER/TOOL`")
+	f.StringArrayVar(&p.Deny, "deny", nil, "a further rule that denies: `SERVER/TOOL`")
 	f.StringVar(&flags.configFile, "config", "", "take the rules from this `FILE` alone")
 }
 
@@ -48,16 +49,16 @@ type rulebook struct {
 
 // withPolicy makes the rules of flags and configuration.
 func (p *program) withPolicy(ctx context.Context, flags *conversationFlags, fn func(book *rulebook) error) error {
-	return withLocal(func(db *local.DB) error {
-		cfg, err := p.loadConfig(ctx, flags.configFile, db)
+	return connect.WithStore(func(db *local.DB) error {
+		cfg, err := p.LoadConfig(ctx, flags.configFile, db)
 		if err != nil {
 			return err
 		}
 		rules := cfg.Rules
 		for _, entry := range cfg.Servers {
-			rules = append(rules, entryRules(entry)...)
+			rules = append(rules, connect.EntryRules(entry)...)
 		}
-		pol, err := p.policyWith(rules)
+		pol, err := p.Policy(rules)
 		if err != nil {
 			return err
 		}
@@ -105,7 +106,7 @@ func (b *rulebook) folder(server string) string {
 	if err != nil { // an input that only the person knows, or an entry that is not started
 		return ""
 	}
-	return entryFolder(started)
+	return connect.EntryFolder(started)
 }
 
 // lint finds rules that do nothing, also those about a tool that the entry does not list.

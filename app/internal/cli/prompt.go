@@ -29,7 +29,7 @@ func (p *program) promptCommand() *cobra.Command {
 					return err
 				}
 			}
-			return p.withOne(cmd.Context(), func(c *client.Client) error {
+			return p.WithOne(cmd.Context(), func(c *client.Client) error {
 				if len(args) == 0 {
 					return p.listPrompts(cmd, c)
 				}
@@ -111,7 +111,7 @@ are filled in already.`,
 					params.Context.Arguments[pair.Key] = pair.Value
 				}
 			}
-			return p.withOne(cmd.Context(), func(c *client.Client) error {
+			return p.WithOne(cmd.Context(), func(c *client.Client) error {
 				result, err := c.Complete(cmd.Context(), params)
 				if err != nil {
 					return err

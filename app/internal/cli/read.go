@@ -24,7 +24,7 @@ templates of the server.`,
   parley read demo://text > text.txt`,
 		Args: kit.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withOne(cmd.Context(), func(c *client.Client) error {
+			return p.WithOne(cmd.Context(), func(c *client.Client) error {
 				if len(args) == 0 {
 					return p.listResources(cmd, c)
 				}

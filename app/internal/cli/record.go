@@ -75,16 +75,16 @@ func (p *program) record(cmd *cobra.Command, args []string, file, address string
 	}
 	own := p.Streams.InTerminal || session.asked()
 	var tap transport.Tap // once there is a file
-	p.tap = func(e transport.TapEvent) {
+	p.Tap = func(e transport.TapEvent) {
 		if tap != nil {
 			tap(e)
 		}
 	}
-	s, err := p.targetServer(cmd.Context(), t)
+	s, err := p.TargetServer(cmd.Context(), t)
 	if err != nil {
 		return err
 	}
-	defer p.endSignIns()
+	defer p.SignIns.Close()
 	session.bound(&s)
 	out, recorder, err := beginCassette(file, s.Origin, m)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/front"
 	"github.com/parley-mcp/parley/app/internal/inspect/bridge"
 	"github.com/parley-mcp/parley/app/internal/inspect/cassette"
@@ -35,7 +36,7 @@ func localAddress(address string) error {
 }
 
 // recordHTTP stands in front of a server for clients over HTTP.
-func (p *program) recordHTTP(ctx context.Context, t target, s *host.Server, m *mask.Masker, recorder *cassette.Recorder, address string) error {
+func (p *program) recordHTTP(ctx context.Context, t connect.Target, s *host.Server, m *mask.Masker, recorder *cassette.Recorder, address string) error {
 	if d, ok := s.Dialer.(*stdio.CommandDialer); ok && !p.Verbose {
 		d.Stderr = noting{p, m}
 	}
@@ -46,7 +47,7 @@ func (p *program) recordHTTP(ctx context.Context, t target, s *host.Server, m *m
 	if u == nil {
 		return p.serveBridged(ctx, s, address, "recording", p.ServerLogger(), recorder.HTTP)
 	}
-	header, err := p.header(u)
+	header, err := p.Header(u)
 	if err != nil {
 		return kit.Usagef("%w", err)
 	}
@@ -62,7 +63,7 @@ func (p *program) recordHTTP(ctx context.Context, t target, s *host.Server, m *m
 				}
 			}
 		},
-		Transport:     p.httpClient(ctx, u).Transport,
+		Transport:     p.SignIns.Client(ctx, u).Transport,
 		FlushInterval: -1,                                                             // at once: a client waits for each message
 		ErrorLog:      slog.NewLogLogger(p.ServerLogger().Handler(), slog.LevelDebug), // of responses that break off
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
@@ -96,13 +97,13 @@ func (p *program) recordHTTP(ctx context.Context, t target, s *host.Server, m *m
 }
 
 // directURL is the URL of a server whose HTTP can be passed on as it is; nil for any other.
-func directURL(t target) (*url.URL, error) {
-	if t.command || len(t.words) != 1 || !kit.IsURL(t.words[0]) {
+func directURL(t connect.Target) (*url.URL, error) {
+	if t.Command || len(t.Words) != 1 || !kit.IsURL(t.Words[0]) {
 		return nil, nil
 	}
-	u, err := url.Parse(t.words[0])
+	u, err := url.Parse(t.Words[0])
 	if err != nil {
-		return nil, kit.Usagef("%w", noURL(t.words[0], err))
+		return nil, kit.Usagef("%w", connect.NoURL(t.Words[0], err))
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return nil, nil
@@ -132,9 +133,9 @@ func (p *program) serveBridged(ctx context.Context, s *host.Server, address, wha
 	options.Client.Logger = log
 	b := bridge.New(s.Dialer, &bridge.Options{Proxy: options, Logger: log})
 	if err := b.Start(ctx); err != nil {
-		return p.addresses.name(&host.ServerError{Server: s.Name, State: host.StateStarting, Err: err})
+		return p.SignIns.Named(&host.ServerError{Server: s.Name, State: host.StateStarting, Err: err})
 	}
-	return front.Serve(ctx, &p.Console, &flags.Flags, &front.Service{
+	return front.Serve(ctx, p.Console, &flags.Flags, &front.Service{
 		Name: s.Name, What: what, Start: func() {}, Shutdown: b.Shutdown,
 		Mount: func(access web.Access) front.Endpoints {
 			made := p.mountBridge(b, access, flags)

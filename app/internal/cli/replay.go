@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/inspect/cassette"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
@@ -57,21 +58,21 @@ server are answered as they were in the recording.`,
 }
 
 func (p *program) replay(cmd *cobra.Command, args []string, flags *replayFlags) error {
-	var t target
+	var t connect.Target
 	switch dash := cmd.ArgsLenAtDash(); {
 	case dash == 1 && flags.against == "" && len(args) > 1:
-		t = target{args[1:], true}
+		t = connect.Target{Words: args[1:], Command: true}
 	case dash >= 0:
 		return kit.Usagef("write: parley replay FILE [--against SERVER | -- COMMAND]")
 	case len(args) > 1:
 		return kit.Usagef("one file is meant; the server to compare with stands behind --against, or its command behind --")
 	case flags.against != "":
-		t = target{words: []string{flags.against}}
+		t = connect.Target{Words: []string{flags.against}}
 	case len(flags.ignore) > 0 || cmd.Flags().Changed("timeout"):
 		return kit.Usagef("--ignore and --timeout go with --against, or a command behind --")
 	}
 	if cmd.Flags().Changed("http") {
-		if len(t.words) > 0 {
+		if len(t.Words) > 0 {
 			return kit.Usagef("--http serves the recording, and --against or a command compares with it; leave one out")
 		}
 		if err := localAddress(flags.http); err != nil {
@@ -95,7 +96,7 @@ func (p *program) replay(cmd *cobra.Command, args []string, flags *replayFlags) 
 	if !c.Complete() {
 		p.Note("parley: the recording was not ended in good order: the last messages may be missing")
 	}
-	if len(t.words) > 0 {
+	if len(t.Words) > 0 {
 		return p.replayAgainst(cmd.Context(), c, t, flags)
 	}
 	if flags.http != "" {
@@ -112,16 +113,16 @@ func (p *program) replay(cmd *cobra.Command, args []string, flags *replayFlags) 
 }
 
 // replayAgainst compares a server with a recording.
-func (p *program) replayAgainst(ctx context.Context, c *cassette.Cassette, t target, flags *replayFlags) error {
+func (p *program) replayAgainst(ctx context.Context, c *cassette.Cassette, t connect.Target, flags *replayFlags) error {
 	m, err := p.masker(&flags.secretFlags)
 	if err != nil {
 		return err
 	}
-	s, err := p.targetServer(ctx, t)
+	s, err := p.TargetServer(ctx, t)
 	if err != nil {
 		return err
 	}
-	defer p.endSignIns()
+	defer p.SignIns.Close()
 	report, err := c.Against(ctx, s.Dialer, &cassette.AgainstOptions{Ignore: flags.ignore, Timeout: flags.timeout, Mask: m})
 	if err != nil && !cassette.Gone(err) {
 		if ctx.Err() != nil {

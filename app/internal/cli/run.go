@@ -188,9 +188,9 @@ func (v *view) result(r *host.ResultRecord) {
 	case r.Outcome == host.OutcomeRefused:
 		v.p.Note("<- %s was refused: %s", name, host.EscapeLine(r.Why))
 	case r.Outcome != host.OutcomeDone:
-		v.p.Note("<- %s failed: %s%s", name, kit.ErrorText(errors.New(r.Why)), v.p.logged(r.Why))
+		v.p.Note("<- %s failed: %s%s", name, kit.ErrorText(errors.New(r.Why)), v.p.Output.Logged(r.Why))
 	case r.Failed:
-		v.p.Note("<- %s: the tool failed%s", name, v.p.logged(kit.Contents(r.Content)))
+		v.p.Note("<- %s: the tool failed%s", name, v.p.Output.Logged(kit.Contents(r.Content)))
 	default:
 		v.p.Note("<- %s: done", name)
 	}

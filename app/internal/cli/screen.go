@@ -30,12 +30,12 @@ func (p *program) chatScreen(ctx context.Context, c *conversation, first string,
 			return kit.Usagef("%s: screen: %v", host.EscapeLine(c.own.Path), err)
 		}
 	}
-	p.onScreen = true
+	p.SignIns.OnScreen = true
 	return p.withFace(ctx, c, first, func(f *conversationFace) error {
 		screen := tui.New(&tui.Options{
 			In: p.Streams.In, Out: p.Streams.Out, Flush: p.Streams.Flush, Interrupts: f.interrupts, Since: f.since,
 			Theme: theme, Keys: keys, ReducedMotion: still || c.own.Screen.ReducedMotion, Mouse: c.own.Screen.Mouse, Model: c.models,
-			Sessions: f.kept, Logs: p.serverLog, Image: clipboardImage,
+			Sessions: f.kept, Logs: p.Output.Of, Image: clipboardImage,
 			SetTitle: c.store.SetTitle, Open: openPage, Edit: editorOf(os.Getenv), Resources: face.ResourcesOf(c.host),
 			Greeting: strings.TrimSuffix(fmt.Sprintf("Session %s with the %s.\n%s", c.session.ID(), modelTitle(c.session.Model()), p.welcome), "\n"),
 		})

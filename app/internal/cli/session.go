@@ -9,20 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/host"
 )
-
-// withLocal opens the person's store for as long as fn runs.
-func withLocal(fn func(db *local.DB) error) error {
-	db, err := openLocal()
-	if err != nil {
-		return err
-	}
-	return errors.Join(fn(db), db.Close())
-}
 
 func (p *program) sessionCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -34,13 +26,13 @@ func (p *program) sessionCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use: "list", Short: "List the sessions, the one used last first", Args: kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withLocal(func(db *local.DB) error { return p.listSessions(cmd.Context(), db) })
+			return connect.WithStore(func(db *local.DB) error { return p.listSessions(cmd.Context(), db) })
 		},
 	}
 	export := &cobra.Command{
 		Use: "export ID", Short: "Write a session as lines of JSON: what it is, then each record", Args: kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withLocal(func(db *local.DB) error {
+			return connect.WithStore(func(db *local.DB) error {
 				id, err := findSession(cmd.Context(), db, args[0])
 				if err != nil {
 					return err
@@ -52,7 +44,7 @@ func (p *program) sessionCommand() *cobra.Command {
 	remove := &cobra.Command{
 		Use: "delete ID", Short: "Delete a session that has no forks; the audit log stays", Args: kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withLocal(func(db *local.DB) error {
+			return connect.WithStore(func(db *local.DB) error {
 				id, err := findSession(cmd.Context(), db, args[0])
 				if err != nil {
 					return err
@@ -100,7 +92,7 @@ func (p *program) historyCommand() *cobra.Command {
 			if len(args) == 1 {
 				id = args[0]
 			}
-			return withLocal(func(db *local.DB) error { return p.history(cmd.Context(), db, id) })
+			return connect.WithStore(func(db *local.DB) error { return p.history(cmd.Context(), db, id) })
 		},
 	}
 }
@@ -135,13 +127,13 @@ func (p *program) grantsCommand() *cobra.Command {
 		Short: "List what you agreed to for longer than once, and take it back",
 		Args:  kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withLocal(func(db *local.DB) error { return p.listGrants(cmd.Context(), db) })
+			return connect.WithStore(func(db *local.DB) error { return p.listGrants(cmd.Context(), db) })
 		},
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "revoke ID...", Short: "Take grants back, at once and for all sessions", Args: kit.UsageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withLocal(func(db *local.DB) error {
+			return connect.WithStore(func(db *local.DB) error {
 				h := host.New(&host.Options{Store: db})
 				defer func() { _ = h.Close() }() // it has no servers
 				for _, id := range args {
@@ -189,7 +181,7 @@ func (p *program) auditCommand() *cobra.Command {
 		Short: "Check that no entry of the audit log was changed, removed or put in between",
 		Args:  kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withLocal(func(db *local.DB) error {
+			return connect.WithStore(func(db *local.DB) error {
 				n, err := db.VerifyAudit(cmd.Context())
 				if err != nil {
 					p.Note("parley: %s", kit.ErrorText(err))
@@ -203,7 +195,7 @@ func (p *program) auditCommand() *cobra.Command {
 		Short: "Write the audit log, the oldest entry first",
 		Args:  kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withLocal(func(db *local.DB) error { return p.listAudit(cmd.Context(), db) })
+			return connect.WithStore(func(db *local.DB) error { return p.listAudit(cmd.Context(), db) })
 		},
 	})
 	return cmd

@@ -68,8 +68,8 @@ right does not make the skill a good one.`,
 
 // withSkills connects the one server, for commands about its skills.
 func (p *program) withSkills(ctx context.Context, fn func(c *client.Client) error) error {
-	p.extensions = append(p.extensions, skills.Extension())
-	return p.withOne(ctx, fn)
+	p.Extensions = append(p.Extensions, skills.Extension())
+	return p.WithOne(ctx, fn)
 }
 
 // allSkills are the entries that a server lists.

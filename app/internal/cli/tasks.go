@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/ext/tasks"
@@ -62,7 +63,7 @@ and it may come to its result all the same: 'parley tasks get' tells.`,
 // ofTask runs a command about one task of the only server.
 func (p *program) ofTask(run func(ctx context.Context, h *toolTask) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		return p.withOne(cmd.Context(), func(c *client.Client) error {
+		return p.WithOne(cmd.Context(), func(c *client.Client) error {
 			h, err := openTask(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
@@ -96,13 +97,13 @@ func (p *program) startTask(ctx context.Context, c *client.Client, tool *host.To
 	})
 	progress.End()
 	if err != nil {
-		return atServer(tool.Server, err)
+		return connect.AtServer(tool.Server, err)
 	}
 	if h.ID() == "" {
 		p.Note("parley: the server gave the result at once; there is no task")
 		result, err := resultOf(h.Wait(ctx))
 		if err != nil {
-			return atServer(tool.Server, err)
+			return connect.AtServer(tool.Server, err)
 		}
 		return p.printResult(tool.Def.Name, result)
 	}

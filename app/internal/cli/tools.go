@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/model"
 	"github.com/parley-mcp/parley/client"
@@ -53,7 +54,7 @@ func (p *program) reportDown(h *host.Host, c *host.Catalog) error {
 		return c.Down[0]
 	}
 	for _, e := range c.Down {
-		p.Note("parley: %s", explain(p.addresses.name(e)))
+		p.Note("parley: %s", explain(p.SignIns.Named(e)))
 	}
 	return nil
 }
@@ -65,7 +66,7 @@ const settleTime = 5 * time.Minute
 // withCatalog opens the host and lists the tools of its servers, for commands
 // that are about tools. Servers that are down are reported.
 func (p *program) withCatalog(ctx context.Context, fn func(h *host.Host, catalog *host.Catalog) error) error {
-	return p.with(ctx, func(h *host.Host) error {
+	return p.With(ctx, func(h *host.Host) error {
 		catalog := h.Settle(ctx, settleTime)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -211,7 +212,7 @@ func similar(c *host.Catalog, name string) string {
 // call calls a tool for the person, whose own command is consent enough, unless the
 // administrator denies it.
 func (p *program) call(cmd *cobra.Command, h *host.Host, tool *host.Tool, args mcp.RawValue, task bool) error {
-	if err := p.managedDenial(&policy.Query{Kind: policy.KindTool, Server: tool.Server, Name: tool.Def.Name, Arguments: args}); err != nil {
+	if err := p.ManagedDenial(&policy.Query{Kind: policy.KindTool, Server: tool.Server, Name: tool.Def.Name, Arguments: args}); err != nil {
 		return err
 	}
 	c, err := h.Client(cmd.Context(), tool.Server)
@@ -225,7 +226,7 @@ func (p *program) call(cmd *cobra.Command, h *host.Host, tool *host.Tool, args m
 	result, err := c.CallTool(cmd.Context(), tool.Def.Name, args, &client.CallOptions{OnProgress: progress.Show})
 	progress.End()
 	if err != nil {
-		return atServer(tool.Server, err)
+		return connect.AtServer(tool.Server, err)
 	}
 	return p.printResult(tool.Def.Name, result)
 }
@@ -245,11 +246,11 @@ func (p *program) printResult(tool string, result *mcp.CallToolResult) error {
 		if !result.IsError {
 			break
 		}
-		if said := p.logged(text); said != "" {
+		if said := p.Output.Logged(text); said != "" {
 			p.Note("parley: the tool %s failed%s", host.EscapeLine(tool), said)
 		}
 	case result.IsError:
-		p.Note("parley: the tool %s failed: %s%s", host.EscapeLine(tool), host.Escape(text), p.logged(text))
+		p.Note("parley: the tool %s failed: %s%s", host.EscapeLine(tool), host.Escape(text), p.Output.Logged(text))
 	default:
 		return p.Println(text)
 	}

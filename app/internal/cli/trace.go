@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/inspect/trace"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/mask"
@@ -64,7 +65,7 @@ func (p *program) trace(cmd *cobra.Command, args []string, har string, secrets *
 		write = trace.JSON(p.JSONOut())
 	}
 	tracer := trace.New(m, write)
-	p.tap = tracer.Tap
+	p.Tap = tracer.Tap
 	writeHAR := func() error { return nil }
 	if har != "" {
 		file, err := os.OpenFile(har, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -72,7 +73,7 @@ func (p *program) trace(cmd *cobra.Command, args []string, har string, secrets *
 			return kit.Usagef("--har: %w", err)
 		}
 		archive := trace.NewHAR(m)
-		p.tap = both(tracer.Tap, archive.Tap)
+		p.Tap = both(tracer.Tap, archive.Tap)
 		writeHAR = func() error { return errors.Join(archive.Write(file, kit.Version()), file.Close()) }
 	}
 	err = p.observe(cmd.Context(), t, m, session, calls)
@@ -84,13 +85,13 @@ func (p *program) trace(cmd *cobra.Command, args []string, har string, secrets *
 	return errors.Join(err, writing)
 }
 
-// observe has a session with one server, whose dialers have p.tap.
-func (p *program) observe(ctx context.Context, t target, m *mask.Masker, session *sessionFlags, calls []toolCall) error {
-	s, err := p.targetServer(ctx, t)
+// observe has a session with one server, whose dialers have p.Tap.
+func (p *program) observe(ctx context.Context, t connect.Target, m *mask.Masker, session *sessionFlags, calls []toolCall) error {
+	s, err := p.TargetServer(ctx, t)
 	if err != nil {
 		return err
 	}
-	defer p.endSignIns()
+	defer p.SignIns.Close()
 	session.bound(&s)
 	err = p.connected(ctx, &s, func(c *client.Client) error { return p.converse(ctx, c, s.Name, m, session, calls) })
 	if err != nil {
@@ -107,16 +108,16 @@ func (p *program) connected(ctx context.Context, s *host.Server, fn func(c *clie
 		Extensions: []client.Extension{tasks.Client(nil)}, Logger: p.Logger(),
 		CallTimeout: s.CallTimeout, ConnectTimeout: s.ConnectTimeout,
 	}
-	roots, err := p.resolvedRoots()
+	roots, err := p.Roots()
 	if err != nil {
 		return err
 	}
 	if len(roots) > 0 {
 		opts.OnRoots = func(context.Context) ([]mcp.Root, error) { return roots, nil }
 	}
-	if p.logLevel != "" {
-		if opts.LogLevel = mcp.LogLevel(p.logLevel); !opts.LogLevel.Valid() {
-			return kit.Usagef("--logs %q: the levels are debug, info, notice, warning, error, critical, alert, emergency", p.logLevel)
+	if p.LogLevel != "" {
+		if opts.LogLevel = mcp.LogLevel(p.LogLevel); !opts.LogLevel.Valid() {
+			return kit.Usagef("--logs %q: the levels are debug, info, notice, warning, error, critical, alert, emergency", p.LogLevel)
 		}
 		opts.OnLog = func(context.Context, *mcp.LogParams) {} // they are among the messages
 	}
@@ -127,7 +128,7 @@ func (p *program) connected(ctx context.Context, s *host.Server, fn func(c *clie
 		}
 		return &host.ServerError{Server: s.Name, State: host.StateStarting, Err: err}
 	}
-	err = atServer(s.Name, fn(c))
+	err = connect.AtServer(s.Name, fn(c))
 	if closeErr := c.Close(); err == nil {
 		err = closeErr
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/app/internal/model"
@@ -41,7 +42,7 @@ func (p *program) masker(s *secretFlags) (*mask.Masker, error) {
 		}
 	}
 	o := &mask.Options{Values: mask.Environment(os.Environ(), s.env), Public: s.public}
-	for _, line := range p.headers {
+	for _, line := range p.Headers {
 		name, value, _ := strings.Cut(line, ":")
 		o.Headers = append(o.Headers, strings.TrimSpace(name))
 		o.Values = append(o.Values, value)
@@ -51,31 +52,19 @@ func (p *program) masker(s *secretFlags) (*mask.Masker, error) {
 	return m, nil
 }
 
-// A maskedError is an error without its secrets.
-type maskedError struct {
-	err  error
-	text string
-}
-
-func (e *maskedError) Error() string { return e.text }
-func (e *maskedError) Unwrap() error { return e.err }
-
 // masked takes the secrets out of an error.
 func masked(m *mask.Masker, err error) error {
 	if err == nil || errors.As(err, new(*kit.SilentError)) {
 		return err
 	}
-	if text := m.Text(err.Error()); text != err.Error() {
-		return &maskedError{err, text}
-	}
-	return err
+	return kit.MaskError(err, m.Text)
 }
 
 // maskedLog is withLog for an error without its secrets.
 func (p *program) maskedLog(m *mask.Masker, err error) error {
-	err = p.withLog(masked(m, p.addresses.name(err)))
-	if logged, ok := errors.AsType[*loggedError](err); ok {
-		logged.said = m.Text(logged.said)
+	err = p.Output.WithLog(masked(m, p.SignIns.Named(err)))
+	if logged, ok := errors.AsType[*connect.LoggedError](err); ok {
+		logged.Said = m.Text(logged.Said)
 	}
 	return err
 }
@@ -159,8 +148,8 @@ func (s *sessionFlags) plan(words []string) (calls []toolCall, err error) {
 
 // observation reads the command line of a session that is shown or recorded: which server, which
 // calls, and what is secret.
-func (p *program) observation(cmd *cobra.Command, args []string, secrets *secretFlags, session *sessionFlags) (t target, calls []toolCall, m *mask.Masker, err error) {
-	words, t, err := targetOf(cmd, args, session.takeArguments(cmd, args))
+func (p *program) observation(cmd *cobra.Command, args []string, secrets *secretFlags, session *sessionFlags) (t connect.Target, calls []toolCall, m *mask.Masker, err error) {
+	words, t, err := connect.TargetOf(cmd, args, session.takeArguments(cmd, args))
 	if err != nil {
 		return t, nil, nil, err
 	}
@@ -224,7 +213,7 @@ func (p *program) methodDenial(server, method string, params mcp.RawValue) error
 	default:
 		return nil
 	}
-	return p.managedDenial(q)
+	return p.ManagedDenial(q)
 }
 
 func (p *program) conversationCall(ctx context.Context, c *client.Client, server string, m *mask.Masker, call *toolCall) error {
@@ -236,7 +225,7 @@ func (p *program) conversationCall(ctx context.Context, c *client.Client, server
 	if err != nil {
 		return kit.Usagef("--call %s: %w", call.tool, err)
 	}
-	if err := p.managedDenial(&policy.Query{Kind: policy.KindTool, Server: server, Name: call.tool, Arguments: args}); err != nil {
+	if err := p.ManagedDenial(&policy.Query{Kind: policy.KindTool, Server: server, Name: call.tool, Arguments: args}); err != nil {
 		return err
 	}
 	result, err := c.CallTool(ctx, call.tool, args, nil)

@@ -123,3 +123,23 @@ func (c *Console) PrintMaskedJSON(v any) error {
 	}
 	return c.PrintIndented(c.MaskedJSON(raw))
 }
+
+// MaskError returns err with a text that masked changed, or err itself. err may be nil.
+func MaskError(err error, masked func(string) string) error {
+	if err == nil {
+		return nil
+	}
+	if text := masked(err.Error()); text != err.Error() {
+		return &maskedError{err, text}
+	}
+	return err
+}
+
+// A maskedError is an error without its secrets.
+type maskedError struct {
+	err  error
+	text string
+}
+
+func (e *maskedError) Error() string { return e.text }
+func (e *maskedError) Unwrap() error { return e.err }

@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"errors"
@@ -10,12 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/mask"
-	"github.com/parley-mcp/parley/client"
-	"github.com/parley-mcp/parley/host"
-	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport/stdio"
 )
 
@@ -45,9 +41,9 @@ func TestMaskedCopy(t *testing.T) {
 		N, Size int
 		Any     any
 	}
-	p := &program{Console: kit.Console{Streams: &kit.Streams{}}}
+	p := New(&kit.Console{Streams: &kit.Streams{}})
 	p.Streams.Masker().Learn("123456")
-	got, err := kit.MaskedCopy(&p.Console, &report{"at 123456", 123456, 1234567, []any{"123456"}})
+	got, err := kit.MaskedCopy(p.Console, &report{"at 123456", 123456, 1234567, []any{"123456"}})
 	if want := (report{"at " + mask.Hidden, 0, 1234567, []any{mask.Hidden}}); err != nil || !reflect.DeepEqual(*got, want) {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
@@ -60,7 +56,7 @@ func TestCommandSecrets(t *testing.T) {
 	m := mask.New(&mask.Options{Distinct: true})
 	d := stdio.Command("server", "--token-secret", missing, "--secret="+missing, "--token", "plum-token-1", "--password=plum-word-1")
 	d.ExtraEnv = []string{"GOOGLE_APPLICATION_CREDENTIALS=" + missing, "API_KEY=/plum/key/1"}
-	learnCommand(m, d)
+	LearnCommand(m, d)
 	text := "open " + missing + ": no such file; "
 	if got := m.Known(text + "plum-token-1 plum-word-1 /plum/key/1"); got != text+strings.Join([]string{mask.Hidden, mask.Hidden, mask.Hidden}, " ") {
 		t.Errorf("%q", got)
@@ -70,9 +66,9 @@ func TestCommandSecrets(t *testing.T) {
 // A token of a sign-in, which only requests have, is masked from the first request on.
 func TestCredentialTransport(t *testing.T) {
 	t.Parallel()
-	p := &program{Console: kit.Console{Streams: &kit.Streams{}}}
+	p := New(&kit.Console{Streams: &kit.Streams{}})
 	said := func() string { return p.Masked("no token plum-token-1") }
-	transport := p.tappedTransport(roundTripper(func(r *http.Request) (*http.Response, error) {
+	transport := p.Around(roundTripper(func(r *http.Request) (*http.Response, error) {
 		if said() != "no token "+mask.Hidden || r.Header.Get("Authorization") == "" {
 			t.Errorf("as the request is sent: %q", said())
 		}
@@ -94,9 +90,9 @@ func TestCredentialTransport(t *testing.T) {
 // What tokens are got with is masked, too, when an authorization server repeats it.
 func TestCredentialsOfForms(t *testing.T) {
 	t.Parallel()
-	p := &program{Console: kit.Console{Streams: &kit.Streams{}}}
+	p := New(&kit.Console{Streams: &kit.Streams{}})
 	const form = "grant_type=refresh_token&refresh_token=plum-refresh-1&client_id=plum-client-1&client_secret=plum%2Fsecret%2F1"
-	transport := p.tappedTransport(roundTripper(func(r *http.Request) (*http.Response, error) {
+	transport := p.Around(roundTripper(func(r *http.Request) (*http.Response, error) {
 		if raw, err := io.ReadAll(r.Body); string(raw) != form {
 			t.Errorf("sent: %q, %v", raw, err)
 		}
@@ -118,30 +114,3 @@ func TestCredentialsOfForms(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// A wrong part of an answer shows no secret that the server repeats, also at the end of a long name, and
-// the problems of the host stay as they are.
-func TestProblemsWithSecrets(t *testing.T) {
-	t.Parallel()
-	p := &program{Console: kit.Console{Streams: &kit.Streams{}}}
-	p.Streams.Masker().Learn("plum-token-1")
-	far := []client.Problem{{Method: mcp.MethodToolsList, Subject: strings.Repeat("n", 58) + "plum-token-1", Place: "/tools/0/plum-token-1", Effect: client.Omitted, Why: "for plum-token-1"}}
-	for _, name := range []string{far[0].Subject, "plum-token-1", ""} {
-		far[0].Subject = name
-		status := shownHost{Host: statusOf{status: host.ServerStatus{Problems: far}}, p: p}.Status()
-		if wrong := status[0].Wrong(); strings.Contains(wrong, "plum-") || !strings.Contains(wrong, mask.Hidden) {
-			t.Errorf("%q: %s", name, wrong)
-		}
-		if far[0].Why != "for plum-token-1" {
-			t.Fatalf("changed to %+v", far[0])
-		}
-	}
-}
-
-// statusOf is a host with one server.
-type statusOf struct {
-	face.Host
-	status host.ServerStatus
-}
-
-func (h statusOf) Status() []host.ServerStatus { return []host.ServerStatus{h.status} }

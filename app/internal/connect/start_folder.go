@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"os"
@@ -28,7 +28,7 @@ var (
 )
 
 // entryFolder returns the startFolder of an expanded entry. That of a remote server is unknown.
-func entryFolder(entry *config.Server) string {
+func EntryFolder(entry *config.Server) string {
 	if entry.Transport != config.TransportStdio {
 		return ""
 	}

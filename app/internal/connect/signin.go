@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -24,68 +25,104 @@ import (
 
 // signIns are what one run of the program has for servers that want to know
 // who calls: the tokens of the person, and the ways to new ones.
-type signIns struct {
+type Tokens struct {
 	*login.Client
-	store login.Store
-	kind  string // where the store keeps things, for people
-	err   error  // why there is no store
+	Store login.Store
+	Kind  string // where the store keeps things, for people
+	Err   error  // why there is no store
 	// clients are those that were registered beforehand.
-	clients []knownClient
+	clients []KnownClient
 	// options are those of Client.
 	options login.Options
+}
+
+// SignIns are the user's sign-ins to the servers of one command: the ways to tokens, and what is asked on the
+// way. Its methods have one caller at a time, except what its HTTP clients call.
+type SignIns struct {
+	*kit.Console
+	// Login are the options of the command login; nil in other commands, which ask before they sign in.
+	Login *LoginOptions
+	// StoredOnly uses stored tokens, and never asks the user to sign in.
+	StoredOnly bool
+	// Chatting asks within a conversation, whose session is in the context of the request.
+	Chatting bool
+	// OnScreen reads pasted addresses from PastedAddress, because a screen has the keyboard.
+	OnScreen bool
+
+	around  func(http.RoundTripper) http.RoundTripper // what requests pass through
+	several bool                                      // several servers could ask at once
+
+	base      *Tokens            // what Base made
+	entries   map[string]*Tokens // what entry and part made, by the names of entries and parts
+	addresses addresses          // of the servers at URLs
+	asking    sync.Mutex         // held while the user is asked to sign in
+	wanted    addressWanted      // of the page that a sign-in ended at
+}
+
+// LoginOptions are how the user wants to sign in.
+type LoginOptions struct {
+	Issuer     string   // the authorization server to use, if the server names several
+	Store      string   // the kind of store for tokens; empty is the default
+	Scopes     []string // to ask for, besides those that the server wants
+	AllowHosts []string // with private addresses, at which authorization servers may be
+	NoBrowser  bool     // shows the address and reads the one that the browser ends at
+	Device     bool     // signs in on another device
+	Port       int      // that the browser comes back to; 0 is any
+	Host       string   // of the redirect URI, if it is not the default
+	Client     *KnownClient
 }
 
 // signIns opens the person's tokens, once in a run. It never fails: servers
 // that want no token must work without. What is wrong with the store comes
 // when something is read from it, and is in err.
-func (p *program) signIns(ctx context.Context) *signIns {
-	if p.signedIn != nil {
-		return p.signedIn
+func (in *SignIns) Base(ctx context.Context) *Tokens {
+	if in.base != nil {
+		return in.base
 	}
-	flags := p.login
+	flags := in.Login
 	if flags == nil {
-		flags = &loginFlags{}
+		flags = &LoginOptions{}
 	}
-	s := &signIns{}
-	p.signedIn = s
+	s := &Tokens{}
+	in.base = s
 	set, err := readSettings()
 	if err == nil {
-		if flags.store != "" {
-			set.Store = flags.store
+		if flags.Store != "" {
+			set.Store = flags.Store
 		}
-		set.AllowHosts = append(set.AllowHosts, flags.allowHosts...)
-		s.store, s.kind, err = p.openSecrets(set.Store)
+		set.AllowHosts = append(set.AllowHosts, flags.AllowHosts...)
+		s.Store, s.Kind, err = in.openSecrets(set.Store)
 	}
 	if err == nil {
-		s.clients, err = readClients(ctx, s.store)
+		s.clients, err = readClients(ctx, s.Store)
 	}
 	if err != nil {
-		s.err = err
-		s.store = brokenStore{err}
+		s.Err = err
+		s.Store = brokenStore{err}
 	}
-	if flags.client != nil {
-		s.clients = append(s.clients, *flags.client)
+	if flags.Client != nil {
+		s.clients = append(s.clients, *flags.Client)
 	}
 	for _, c := range s.clients {
-		p.Streams.Masker().Learn(c.Secret)
+		in.Streams.Masker().Learn(c.Secret)
 	}
 	s.options = login.Options{
-		Store:           s.store,
-		Authorizer:      p.authorizer(flags),
-		Fetch:           oauth.NewFetcher(&oauth.FetchOptions{AllowHosts: set.AllowHosts, Around: p.tappedTransport}),
+		Store:           s.Store,
+		Authorizer:      in.authorizer(flags),
+		Fetch:           oauth.NewFetcher(&oauth.FetchOptions{AllowHosts: set.AllowHosts, Around: in.around}),
 		SoftwareID:      "https://github.com/parley-mcp/parley",
 		SoftwareVersion: kit.Version(),
 		Credentials:     credentials(s.clients),
-		Scopes:          flags.scopes,
-		Confirm:         p.confirm,
-		NonInteractive:  p.storedOnly || !p.Streams.InTerminal && p.login == nil && !p.chatting,
-		Logger:          p.Logger(),
+		Scopes:          flags.Scopes,
+		Confirm:         in.confirm,
+		NonInteractive:  in.StoredOnly || !in.Streams.InTerminal && in.Login == nil && !in.Chatting,
+		Logger:          in.Logger(),
 	}
-	if flags.device {
-		s.options.Device = p.showDevice
+	if flags.Device {
+		s.options.Device = in.showDevice
 	}
-	if flags.issuer != "" {
-		s.options.ChooseServer = chooseIssuer(flags.issuer)
+	if flags.Issuer != "" {
+		s.options.ChooseServer = chooseIssuer(flags.Issuer)
 	}
 	s.Client = login.New(&s.options)
 	return s
@@ -104,18 +141,18 @@ func chooseIssuer(issuer string) func(context.Context, []string) (string, error)
 
 // authorizer takes the person through the browser: that of this machine, or
 // one elsewhere.
-func (p *program) authorizer(flags *loginFlags) login.Authorizer {
-	read := func(ctx context.Context) (string, error) { return p.Streams.Keyboard().Line(ctx) }
-	refused := func(err error) { p.Note("parley: %s", kit.ErrorText(err)) }
-	if flags.noBrowser {
+func (in *SignIns) authorizer(flags *LoginOptions) login.Authorizer {
+	read := func(ctx context.Context) (string, error) { return in.Streams.Keyboard().Line(ctx) }
+	refused := func(err error) { in.Note("parley: %s", kit.ErrorText(err)) }
+	if flags.NoBrowser {
 		redirect := ""
-		if flags.port != 0 {
-			redirect = fmt.Sprintf("http://%s:%d/callback", cmp.Or(flags.host, "127.0.0.1"), flags.port)
+		if flags.Port != 0 {
+			redirect = fmt.Sprintf("http://%s:%d/callback", cmp.Or(flags.Host, "127.0.0.1"), flags.Port)
 		}
 		return browser.NewManual(&browser.ManualOptions{
 			RedirectURI: redirect,
 			Show: func(u string) {
-				p.Note("Open this address in a browser, on any machine:\n\n  %s\n\nIn the end the browser shows a page that cannot be reached. Paste its address here:", host.EscapeLine(u))
+				in.Note("Open this address in a browser, on any machine:\n\n  %s\n\nIn the end the browser shows a page that cannot be reached. Paste its address here:", host.EscapeLine(u))
 			},
 			Read: func(ctx context.Context) (string, error) {
 				line, err := read(ctx)
@@ -128,52 +165,52 @@ func (p *program) authorizer(flags *loginFlags) login.Authorizer {
 		})
 	}
 	// What is typed must not be an answer to the question of another server.
-	paste := p.Streams.InTerminal && len(p.serverFlags) <= 1
+	paste := in.Streams.InTerminal && !in.several
 	o := &browser.ReceiverOptions{
-		Port: flags.port, Host: flags.host,
+		Port: flags.Port, Host: flags.Host,
 		Show: func(u string) {
-			p.Note("Your browser opens. If it does not, open this address:\n\n  %s\n", host.EscapeLine(u))
+			in.Note("Your browser opens. If it does not, open this address:\n\n  %s\n", host.EscapeLine(u))
 			switch {
 			case paste:
-				p.Note("Waiting for you there. From a browser on another machine, paste here the address of the page it ends at.")
-			case p.login != nil:
-				p.Note("Waiting for you there. For a browser on another machine, end this and give --no-browser.")
+				in.Note("Waiting for you there. From a browser on another machine, paste here the address of the page it ends at.")
+			case in.Login != nil:
+				in.Note("Waiting for you there. For a browser on another machine, end this and give --no-browser.")
 			}
 		},
 	}
 	if paste {
-		o.Read, o.Refused = p.pastedAddress, refused
+		o.Read, o.Refused = in.pastedAddress, refused
 	}
 	return browser.NewReceiver(o)
 }
 
 // showDevice shows the code with which a person signs in on another device. The library has checked
 // that it can be shown.
-func (p *program) showDevice(_ context.Context, q login.DevicePrompt) error {
-	p.Note("\nOpen this address in a browser, on any device:\n\n  %s\n\nand enter there the code\n\n  %s\n",
+func (in *SignIns) showDevice(_ context.Context, q login.DevicePrompt) error {
+	in.Note("\nOpen this address in a browser, on any device:\n\n  %s\n\nand enter there the code\n\n  %s\n",
 		host.EscapeLine(q.VerificationURI), host.EscapeLine(q.UserCode))
 	if q.VerificationURIComplete != "" {
-		p.Note("This address has the code in it already; compare it with the one above:\n\n  %s\n", host.EscapeLine(q.VerificationURIComplete))
+		in.Note("This address has the code in it already; compare it with the one above:\n\n  %s\n", host.EscapeLine(q.VerificationURIComplete))
 	}
-	p.Note("Waiting for you there, for %s at the most. Ctrl-C ends it.", kit.RoundDuration(time.Until(q.Expires)))
+	in.Note("Waiting for you there, for %s at the most. Ctrl-C ends it.", kit.RoundDuration(time.Until(q.Expires)))
 	return nil
 }
 
 // pastedAddress waits for the address of a page. In a conversation it may also be that the
 // person goes on typing meanwhile: what is no address is a message, which waits.
-func (p *program) pastedAddress(ctx context.Context) (string, error) {
-	if p.onScreen {
-		return p.addressSent(ctx)
+func (in *SignIns) pastedAddress(ctx context.Context) (string, error) {
+	if in.OnScreen {
+		return in.addressSent(ctx)
 	}
 	for {
-		line, err := p.Streams.Keyboard().Line(ctx)
-		if err != nil && ctx.Err() != nil && p.login == nil { // a line would have been taken for the address
-			p.Note("Nothing is to be pasted any more.")
+		line, err := in.Streams.Keyboard().Line(ctx)
+		if err != nil && ctx.Err() != nil && in.Login == nil { // a line would have been taken for the address
+			in.Note("Nothing is to be pasted any more.")
 		}
-		if err != nil || !p.Streams.Diverting() || isAddress(line) {
+		if err != nil || !in.Streams.Diverting() || isAddress(line) {
 			return line, err
 		}
-		p.Streams.Keyboard().Leave(line)
+		in.Streams.Keyboard().Leave(line)
 	}
 }
 
@@ -194,35 +231,35 @@ var errNotNow = errors.New("you chose not to sign in")
 
 // confirm shows who asks for what, and asks whether to go on; not in the
 // command login, which the person gave for that. In a conversation it is a question of its.
-func (p *program) confirm(ctx context.Context, q login.Prompt) error {
-	if p.chatting {
-		return p.confirmInChat(ctx, &q)
+func (in *SignIns) confirm(ctx context.Context, q login.Prompt) error {
+	if in.Chatting {
+		return in.confirmInChat(ctx, &q)
 	}
-	p.asking.Lock() // several servers may want it at once
-	defer p.asking.Unlock()
+	in.asking.Lock() // several servers may want it at once
+	defer in.asking.Unlock()
 	scopes := oauth.JoinScope(q.Scopes)
 	if scopes == "" {
 		scopes = "left to the authorization server"
 	}
 	switch {
 	case q.Why == login.ReasonStepUp:
-		p.Note("\nA server wants more scopes for this than you have given.")
-	case p.login != nil:
-		p.Note("You are about to sign in.")
+		in.Note("\nA server wants more scopes for this than you have given.")
+	case in.Login != nil:
+		in.Note("You are about to sign in.")
 	default:
-		p.Note("\nA server wants you to sign in.")
+		in.Note("\nA server wants you to sign in.")
 	}
-	p.Note("  server:               %s", host.EscapeLine(q.Resource))
-	p.Note("  authorization server: %s", host.EscapeLine(q.Issuer))
-	p.Note("  scopes:               %s", host.EscapeLine(scopes))
+	in.Note("  server:               %s", host.EscapeLine(q.Resource))
+	in.Note("  authorization server: %s", host.EscapeLine(q.Issuer))
+	in.Note("  scopes:               %s", host.EscapeLine(scopes))
 	if q.Why == login.ReasonServerChanged {
-		p.Note("  WARNING: the authorization server was another one before: %s", host.EscapeLine(q.PreviousIssuer))
+		in.Note("  WARNING: the authorization server was another one before: %s", host.EscapeLine(q.PreviousIssuer))
 	}
-	if p.login != nil {
+	if in.Login != nil {
 		return nil
 	}
 	for range 3 {
-		line, err := p.AskLine(ctx, fmt.Sprintf("Sign in to %s at %s now? [y]es, [n]o: ", host.EscapeLine(q.Resource), host.EscapeLine(q.Issuer)))
+		line, err := in.AskLine(ctx, fmt.Sprintf("Sign in to %s at %s now? [y]es, [n]o: ", host.EscapeLine(q.Resource), host.EscapeLine(q.Issuer)))
 		if err != nil {
 			return fmt.Errorf("%w: %w", errNotNow, err)
 		}
@@ -232,17 +269,22 @@ func (p *program) confirm(ctx context.Context, q login.Prompt) error {
 		case "n", "no":
 			return errNotNow
 		}
-		p.Note("Please answer y or n.")
+		in.Note("Please answer y or n.")
 	}
 	return errNotNow
 }
 
-// httpClient makes the HTTP client for a server at a URL: one that puts tokens
+// client makes the HTTP client for a server at a URL: one that puts tokens
 // on requests and has the person sign in where it must be. A request with an
 // Authorization header of the person's own goes as it is.
-func (p *program) httpClient(ctx context.Context, address *url.URL) *http.Client {
-	p.addresses.add(address)
-	return p.signIns(ctx).HTTPClient(p.tapped())
+func (in *SignIns) Client(ctx context.Context, address *url.URL) *http.Client {
+	in.addresses.add(address)
+	return in.Base(ctx).HTTPClient(in.plain())
+}
+
+// plain returns an HTTP client without tokens.
+func (in *SignIns) plain() *http.Client {
+	return &http.Client{Transport: in.around(connections())}
 }
 
 // addresses are the URLs of servers as the person wrote them: errors of login
@@ -282,7 +324,7 @@ func (a *addresses) name(err error) error {
 			common++
 		}
 		if known.Host == u.Host && common > length {
-			best, length = origin(known), common
+			best, length = Origin(known), common
 		}
 	}
 	return &accessError{address: best, err: err}
@@ -307,7 +349,7 @@ func (e *accessError) Error() string {
 func (e *accessError) Unwrap() error { return e.err }
 
 // exitAccess is the exit code for what ended the way to a token, if err is that.
-func exitAccess(err error) (code int, ok bool) {
+func ExitAccess(err error) (code int, ok bool) {
 	var required *login.SignInRequiredError
 	var refused *login.AuthorizationError
 	var discovery *login.DiscoveryError
@@ -327,7 +369,7 @@ func exitAccess(err error) (code int, ok bool) {
 }
 
 // explainAccess makes sentences of what ended the way to a token.
-func explainAccess(err error) (text string, ok bool) {
+func ExplainAccess(err error) (text string, ok bool) {
 	var required *login.SignInRequiredError
 	var noted *accessError
 	var ended *login.Error
@@ -344,11 +386,11 @@ func explainAccess(err error) (text string, ok bool) {
 			return text + errNotNow.Error(), true
 		}
 		if errors.As(noted.err, &ended) {
-			return text + forPeople.Replace(kit.ErrorText(ended)), true
+			return text + ForPeople.Replace(kit.ErrorText(ended)), true
 		}
-		return text + forPeople.Replace(kit.ErrorText(noted.err)), true
+		return text + ForPeople.Replace(kit.ErrorText(noted.err)), true
 	case errors.As(err, &ended), errors.As(err, new(*login.DiscoveryError)):
-		return forPeople.Replace(kit.ErrorText(err)), true
+		return ForPeople.Replace(kit.ErrorText(err)), true
 	}
 	return "", false
 }
@@ -374,7 +416,7 @@ func wantsSignIn(e *login.SignInRequiredError, address, target string) string {
 }
 
 // forPeople puts flags in the place of the library's options.
-var forPeople = strings.NewReplacer(
+var ForPeople = strings.NewReplacer(
 	"Options.Credentials", "--client-id",
 	"FetchOptions.AllowHosts", "'parley login --allow-host'",
 	"set the Authorization header yourself", "give it with --header",
@@ -385,16 +427,16 @@ var forPeople = strings.NewReplacer(
 )
 
 // signInURL reads the URL of a server that the person wants to sign in to.
-func signInURL(address string) (*url.URL, error) {
+func ServerURL(address string) (*url.URL, error) {
 	if !kit.IsURL(address) {
-		return nil, kit.Usagef("%q is no URL; write it like https://example.com/mcp", shown(address))
+		return nil, kit.Usagef("%q is no URL; write it like https://example.com/mcp", Shown(address))
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, kit.Usagef("%q: %w", shown(address), noURL(address, err))
+		return nil, kit.Usagef("%q: %w", Shown(address), NoURL(address, err))
 	}
 	if u.Host == "" || u.User != nil {
-		return nil, kit.Usagef("%q: write it like https://example.com/mcp", shown(address))
+		return nil, kit.Usagef("%q: write it like https://example.com/mcp", Shown(address))
 	}
 	// WebSockets are opened over HTTP, and that is where tokens go.
 	switch u.Scheme {
@@ -404,7 +446,58 @@ func signInURL(address string) (*url.URL, error) {
 		u.Scheme = "https"
 	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !oauth.LoopbackHost(u.Hostname())) {
-		return nil, kit.Usagef("%q: tokens are sent over https, or within this machine, alone; write https:// or wss://, if the server speaks that", shown(address))
+		return nil, kit.Usagef("%q: tokens are sent over https, or within this machine, alone; write https:// or wss://, if the server speaks that", Shown(address))
 	}
 	return u, nil
 }
+
+// at returns what is stored for the server at a URL, or nil.
+func (s *Tokens) At(ctx context.Context, u *url.URL) (*login.Status, error) {
+	all, err := s.Status(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the store of tokens: %w", err)
+	}
+	var best *login.Status
+	for i := range all {
+		r := &all[i]
+		if r.Current && kit.Covers(r.Resource, u) && (best == nil || len(r.Resource) > len(best.Resource)) {
+			best = r
+		}
+	}
+	return best, nil
+}
+
+// forgetClients removes the clients of authorization servers that are used for
+// nothing any more.
+func (s *Tokens) ForgetClients(ctx context.Context) error {
+	left, err := s.Status(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the store of tokens: %w", err)
+	}
+	return changeClients(ctx, s.Store, func(list []KnownClient) []KnownClient {
+		return slices.DeleteFunc(list, func(c KnownClient) bool {
+			return !slices.ContainsFunc(left, func(r login.Status) bool { return oauth.SameIssuer(r.Issuer, c.Issuer) })
+		})
+	})
+}
+
+// openSignIns are those of flags and of entries that were made in this run.
+func (in *SignIns) Open() []*Tokens {
+	list := slices.Collect(maps.Values(in.entries))
+	if in.base != nil {
+		list = append(list, in.base)
+	}
+	return list
+}
+
+// endSignIns ends what is under way on behalf of the person.
+func (in *SignIns) Close() {
+	for _, s := range in.Open() {
+		if err := s.Close(); err != nil {
+			in.Logger().Warn("ending the sign-ins", "error", err)
+		}
+	}
+}
+
+// Named adds to an error that ended the way to a token the address of the server.
+func (in *SignIns) Named(err error) error { return in.addresses.name(err) }

@@ -1,6 +1,7 @@
-package cli
+package connect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,8 +80,8 @@ func (s settings) remember() error {
 }
 
 // openSecrets opens the store for tokens, and says where that is.
-func (p *program) openSecrets(kind string) (login.Store, string, error) {
-	store, err := secrets.Open(&secrets.Options{Kind: kind, Passphrase: func() (string, error) { return p.passphrase(kind) }})
+func (in *SignIns) openSecrets(kind string) (login.Store, string, error) {
+	store, err := secrets.Open(&secrets.Options{Kind: kind, Passphrase: func() (string, error) { return in.passphrase(kind) }})
 	if err != nil {
 		return nil, "", fmt.Errorf("opening the store of tokens: %w", err)
 	}
@@ -89,19 +90,19 @@ func (p *program) openSecrets(kind string) (login.Store, string, error) {
 
 // passphrase is that of the encrypted file. It is asked for if the person chose
 // that file; otherwise it may be missing.
-func (p *program) passphrase(kind string) (string, error) {
-	if phrase := p.Streams.Passphrase; phrase != "" || kind != secrets.Encrypted {
+func (in *SignIns) passphrase(kind string) (string, error) {
+	if phrase := in.Streams.Passphrase; phrase != "" || kind != secrets.Encrypted {
 		return phrase, nil
 	}
-	if !p.Streams.InTerminal || p.Streams.Secret == nil {
+	if !in.Streams.InTerminal || in.Streams.Secret == nil {
 		return "", fmt.Errorf("the tokens are encrypted: set $%s, or run it at a terminal", kit.PassphraseVariable)
 	}
-	return p.AskSecret(context.Background(), "Passphrase of your tokens: ")
+	return in.AskSecret(context.Background(), "Passphrase of your tokens: ")
 }
 
-// A knownClient is what a client is known by at an authorization server: the
+// A KnownClient is what a client is known by at an authorization server: the
 // person, or the server's operator, registered it beforehand.
-type knownClient struct {
+type KnownClient struct {
 	Issuer   string `json:"issuer"`
 	ID       string `json:"id"`
 	Secret   string `json:"secret,omitzero"`
@@ -111,7 +112,7 @@ type knownClient struct {
 // clientsName is the entry of the store for them.
 const clientsName = "cli.clients"
 
-func readClients(ctx context.Context, store login.Store) ([]knownClient, error) {
+func readClients(ctx context.Context, store login.Store) ([]KnownClient, error) {
 	raw, err := store.Get(ctx, clientsName)
 	if errors.Is(err, login.ErrNotFound) {
 		return nil, nil
@@ -119,7 +120,7 @@ func readClients(ctx context.Context, store login.Store) ([]knownClient, error) 
 	if err != nil {
 		return nil, fmt.Errorf("reading the store of tokens: %w", err)
 	}
-	var list []knownClient
+	var list []KnownClient
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return nil, errors.New("reading the store of tokens: the list of clients is damaged") // the cause may repeat a secret
 	}
@@ -127,7 +128,7 @@ func readClients(ctx context.Context, store login.Store) ([]knownClient, error) 
 }
 
 // changeClients changes the list of clients in the store, alone.
-func changeClients(ctx context.Context, store login.Store, change func([]knownClient) []knownClient) error {
+func changeClients(ctx context.Context, store login.Store, change func([]KnownClient) []KnownClient) error {
 	unlock, err := store.Lock(ctx, clientsName)
 	if err != nil {
 		return fmt.Errorf("writing the store of tokens: %w", err)
@@ -157,7 +158,7 @@ func changeClients(ctx context.Context, store login.Store, change func([]knownCl
 
 // credentials are clients as the library takes them; the last one counts for
 // an issuer.
-func credentials(list []knownClient) []login.Credentials {
+func credentials(list []KnownClient) []login.Credentials {
 	var all []login.Credentials
 	seen := make(map[string]bool)
 	for _, c := range slices.Backward(list) {
@@ -182,3 +183,34 @@ func (b brokenStore) Set(context.Context, string, []byte) error    { return b.er
 func (b brokenStore) Delete(context.Context, string) error         { return b.err }
 func (b brokenStore) Names(context.Context) ([]string, error)      { return nil, b.err }
 func (b brokenStore) Lock(context.Context, string) (func(), error) { return nil, b.err }
+
+// Remember stores how the user signed in, by the options of the command login, for later commands.
+func (in *SignIns) Remember(ctx context.Context, t *Tokens) error {
+	if made := in.Login.Client; made != nil {
+		if err := changeClients(ctx, t.Store, func(list []KnownClient) []KnownClient {
+			list = slices.DeleteFunc(list, func(c KnownClient) bool { return oauth.SameIssuer(c.Issuer, made.Issuer) })
+			return append(list, *made)
+		}); err != nil {
+			return err
+		}
+	}
+	if in.Login.Store == "" && len(in.Login.AllowHosts) == 0 {
+		return nil
+	}
+	set, err := readSettings()
+	if err != nil {
+		return err
+	}
+	set.Store = cmp.Or(in.Login.Store, set.Store)
+	set.AllowHosts = append(set.AllowHosts, in.Login.AllowHosts...)
+	return set.remember()
+}
+
+// Secrets opens the store of the kind that the user chose, and returns its kind for people.
+func (in *SignIns) Secrets() (store login.Store, kind string, err error) {
+	set, err := readSettings()
+	if err != nil {
+		return nil, "", err
+	}
+	return in.openSecrets(set.Store)
+}

@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"errors"
@@ -6,9 +6,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/oauth/login"
@@ -47,45 +44,19 @@ func TestAccessErrors(t *testing.T) {
 		{&login.AuthorizationError{Issuer: "https://as.example", Code: "access_denied"}, kit.ExitConsent, "was denied"},
 	} {
 		err := fmt.Errorf("server %q: %w", "a", tt.err)
-		if got := exitCode(err); got != tt.code {
+		if got, _ := ExitAccess(err); got != tt.code {
 			t.Errorf("%v: exit code %d, want %d", err, got, tt.code)
 		}
-		if got := explain(err); !strings.Contains(got, tt.want) || strings.Contains(got, "--header") {
+		got, explained := ExplainAccess(err)
+		if !explained {
+			got = err.Error() // is clear as it is
+		}
+		if !strings.Contains(got, tt.want) || strings.Contains(got, "--header") {
 			t.Errorf("%v: %q, want %q in it and no other way", err, got, tt.want)
 		}
 	}
 	if err := (&login.Error{Err: errNotNow}); !errors.Is(err, transport.ErrDenied) {
 		t.Error("the transports do not see that access was denied")
-	}
-}
-
-func TestStatusText(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	got := statusText([]login.Status{
-		{Resource: "https://a.example/mcp", Issuer: "https://as.example", ClientID: "c\x1b[1m", Scopes: []string{"r", "w"}, Expires: now.Add(10 * time.Minute), Refreshable: true, Current: true},
-		{Resource: "https://b.example", Issuer: "https://old.example", ClientID: "d", Expires: now.Add(-time.Second), Bound: true},
-		{Resource: "https://c.example", Issuer: "https://as.example", ClientID: "e", Current: true},
-	}, "the drawer", now)
-	want := `https://a.example/mcp
-  authorization server: https://as.example
-  client:               c\u{1b}[1m
-  scopes:               r w
-  token:                expires in 10 minutes, and is renewed by itself
-https://b.example
-  authorization server: https://old.example (not used any more)
-  client:               d
-  scopes:               none
-  token:                has expired, and cannot be renewed: sign in again then; bound to a key
-https://c.example
-  authorization server: https://as.example
-  client:               e
-  scopes:               none
-  token:                nobody knows how long it lasts
-Tokens are kept in the drawer.
-`
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"fmt"
@@ -31,26 +31,26 @@ func (l *serverLogs) tail(server string) *stderrTail {
 	return l.byServer[server]
 }
 
-// serverLog are the last lines of a server, the oldest first, without the secrets of this run.
-func (p *program) serverLog(server string) []string {
-	lines := p.kept.tail(server).all()
+// Of returns the last lines of a server, the oldest first, without the secrets of this run.
+func (o *Output) Of(server string) []string {
+	lines := o.kept.tail(server).all()
 	for i, line := range lines {
-		lines[i] = p.Masked(line)
+		lines[i] = o.console.Masked(line)
 	}
 	return lines
 }
 
-// keepErrors keeps what servers write on standard error, which --verbose shows instead.
-func (p *program) keepErrors(servers []host.Server) {
+// KeepErrors keeps what servers write on standard error, which --verbose shows instead.
+func (o *Output) KeepErrors(servers []host.Server) {
 	for i := range servers {
 		if d, ok := servers[i].Dialer.(*stdio.CommandDialer); ok && d.Stderr != nil {
-			d.Stderr = io.MultiWriter(d.Stderr, p.kept.tail(servers[i].Name))
+			d.Stderr = io.MultiWriter(d.Stderr, o.kept.tail(servers[i].Name))
 		}
 	}
 }
 
-// keepMessages asks servers for log messages, and keeps them.
-func (p *program) keepMessages(opts *host.Options) {
+// KeepMessages asks servers for log messages, and keeps them.
+func (o *Output) KeepMessages(opts *host.Options) {
 	show := opts.OnLog
 	opts.OnLog = func(server string, l *mcp.LogParams) {
 		if show != nil {
@@ -60,6 +60,6 @@ func (p *program) keepMessages(opts *host.Options) {
 		if l.Logger != "" {
 			line = kit.Shorten(l.Logger, maxLogName) + " " + line
 		}
-		_, _ = fmt.Fprint(p.kept.tail(server), line+kit.Shorten(string(l.Data), kit.MaxMessage)) // it takes all
+		_, _ = fmt.Fprint(o.kept.tail(server), line+kit.Shorten(string(l.Data), kit.MaxMessage)) // it takes all
 	}
 }

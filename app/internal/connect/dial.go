@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"context"
@@ -15,29 +15,29 @@ import (
 )
 
 // entryDialer makes the connection that an expanded entry says.
-func (p *program) entryDialer(ctx context.Context, entry *config.Server) (transport.Dialer, error) {
+func (c *Connector) entryDialer(ctx context.Context, entry *config.Server) (transport.Dialer, error) {
 	if entry.Transport == config.TransportStdio {
-		d := p.command(entry.Command, entry.Args...)
+		d := c.command(entry.Command, entry.Args...)
 		d.Dir = entry.Dir
 		for name, value := range entry.Env {
 			d.ExtraEnv = append(d.ExtraEnv, name+"="+value)
 		}
-		learnCommand(p.Streams.Masker(), d)
+		LearnCommand(c.Streams.Masker(), d)
 		return d, nil
 	}
-	learnEntry(p.Streams.Masker(), entry)
+	learnEntry(c.Streams.Masker(), entry)
 	u, err := url.Parse(entry.URL)
 	if err != nil {
-		return nil, noURL(entry.URL, err)
+		return nil, NoURL(entry.URL, err)
 	}
 	fields := make(http.Header)
 	for _, h := range entry.Headers {
 		fields.Add(h.Name, h.Value)
 	}
 	header := func(context.Context) (http.Header, error) { return fields.Clone(), nil }
-	httpClient := p.tapped()
+	httpClient := c.SignIns.plain()
 	if !entry.NoOAuth {
-		if httpClient, err = p.entryClient(ctx, entry); err != nil {
+		if httpClient, err = c.SignIns.entryClient(ctx, entry); err != nil {
 			return nil, err
 		}
 	}
@@ -52,17 +52,17 @@ func (p *program) entryDialer(ctx context.Context, entry *config.Server) (transp
 			return nil, err
 		}
 		d := websocket.URL(entry.URL)
-		d.Logger, d.Header, d.Client, d.Tap = p.Logger(), header, httpClient, p.tap
+		d.Logger, d.Header, d.Client, d.Tap = c.Logger(), header, httpClient, c.Tap
 		return d, nil
 	}
 	if err := plain("http"); err != nil {
 		return nil, err
 	}
 	d, old := streamable.URL(entry.URL), sse.URL(entry.URL)
-	d.Logger, old.Logger = p.Logger(), p.Logger()
+	d.Logger, old.Logger = c.Logger(), c.Logger()
 	d.Header, old.Header = header, header
 	d.Client, old.Client = httpClient, httpClient
-	d.Tap, old.Tap = p.tap, p.tap
+	d.Tap, old.Tap = c.Tap, c.Tap
 	if entry.Transport == config.TransportSSE {
 		return old, nil
 	}

@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"sync"
@@ -45,10 +45,10 @@ func (c *logCounts) next(server string, now time.Time) int {
 }
 
 // showLog shows a log message of a server, unless it is one of a flood.
-func (p *program) showLog(server string, l *mcp.LogParams) {
-	switch n := p.logs.next(server, time.Now()); {
+func (o *Output) show(server string, l *mcp.LogParams) {
+	switch n := o.counts.next(server, time.Now()); {
 	case n == maxLogs+1:
-		p.Note("[%s] more than %d messages in a second: the others of this second are not shown", host.EscapeLine(server), maxLogs)
+		o.console.Note("[%s] more than %d messages in a second: the others of this second are not shown", host.EscapeLine(server), maxLogs)
 		return
 	case n > maxLogs:
 		return
@@ -57,5 +57,5 @@ func (p *program) showLog(server string, l *mcp.LogParams) {
 	if l.Logger != "" {
 		from += " " + kit.Shorten(l.Logger, maxLogName)
 	}
-	p.Note("[%s] %s: %s", host.EscapeLine(from), host.EscapeLine(kit.Shorten(string(l.Level), maxLogName)), kit.OneLine(l.Data))
+	o.console.Note("[%s] %s: %s", host.EscapeLine(from), host.EscapeLine(kit.Shorten(string(l.Level), maxLogName)), kit.OneLine(l.Data))
 }

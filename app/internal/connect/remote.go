@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"context"
@@ -22,12 +22,12 @@ import (
 
 // remote makes a server of a URL: Streamable HTTP, with the transport that came
 // before it for servers that know no other, or WebSocket.
-func (p *program) remote(ctx context.Context, name, address string) (host.Server, error) {
+func (c *Connector) remote(ctx context.Context, name, address string) (host.Server, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return host.Server{}, noURL(address, err)
+		return host.Server{}, NoURL(address, err)
 	}
-	_ = p.Streams.Masker().URL(address) // learns what it masks
+	_ = c.Streams.Masker().URL(address) // learns what it masks
 	if u.Host == "" {
 		return host.Server{}, fmt.Errorf("the URL names no host; write it like https://example.com/mcp")
 	}
@@ -37,20 +37,20 @@ func (p *program) remote(ctx context.Context, name, address string) (host.Server
 	if name == "" {
 		name = hostName(u)
 	}
-	header, err := p.header(u)
+	header, err := c.Header(u)
 	if err != nil {
 		return host.Server{}, err
 	}
-	s := host.Server{Name: name, Key: "address " + digest(address), Origin: origin(u)}
-	httpClient := p.httpClient(ctx, u)
+	s := host.Server{Name: name, Key: "address " + digest(address), Origin: Origin(u)}
+	httpClient := c.SignIns.Client(ctx, u)
 	switch u.Scheme {
 	case "http", "https":
 		d, old := streamable.URL(address), sse.URL(address)
-		d.Logger, old.Logger = p.Logger(), p.Logger()
+		d.Logger, old.Logger = c.Logger(), c.Logger()
 		d.Header, old.Header = header, header
 		d.Client, old.Client = httpClient, httpClient
-		d.Tap, old.Tap = p.tap, p.tap
-		switch p.transport {
+		d.Tap, old.Tap = c.Tap, c.Tap
+		switch c.Transport {
 		case "http":
 			s.Dialer = d
 		case "sse":
@@ -60,7 +60,7 @@ func (p *program) remote(ctx context.Context, name, address string) (host.Server
 		}
 	case "ws", "wss":
 		d := websocket.URL(address)
-		d.Logger, d.Header, d.Client, d.Tap = p.Logger(), header, httpClient, p.tap
+		d.Logger, d.Header, d.Client, d.Tap = c.Logger(), header, httpClient, c.Tap
 		s.Dialer = d
 	default:
 		return host.Server{}, fmt.Errorf("the scheme %q is not spoken; write http://, https://, ws:// or wss://", u.Scheme)
@@ -69,15 +69,15 @@ func (p *program) remote(ctx context.Context, name, address string) (host.Server
 }
 
 // header gives the headers of the command line, which are for one server alone.
-func (p *program) header(u *url.URL) (func(ctx context.Context) (http.Header, error), error) {
-	if len(p.headers) == 0 {
+func (c *Connector) Header(u *url.URL) (func(ctx context.Context) (http.Header, error), error) {
+	if len(c.Headers) == 0 {
 		return nil, nil
 	}
 	if (u.Scheme == "http" || u.Scheme == "ws") && !oauth.LoopbackHost(u.Hostname()) {
 		return nil, fmt.Errorf("--header would go unencrypted over %s; use %ss", u.Scheme, u.Scheme)
 	}
 	h := make(http.Header)
-	for _, line := range p.headers {
+	for _, line := range c.Headers {
 		key, value, found := strings.Cut(line, ":")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		switch {
@@ -87,19 +87,19 @@ func (p *program) header(u *url.URL) (func(ctx context.Context) (http.Header, er
 			return nil, fmt.Errorf("--header: Host is what the URL says")
 		}
 		h.Add(key, value)
-		p.Streams.Masker().LearnHeader(key, value)
+		c.Streams.Masker().LearnHeader(key, value)
 	}
 	return func(context.Context) (http.Header, error) { return h.Clone(), nil }, nil
 }
 
 // oneURL checks that headers of the command line have one server to go to.
-func (p *program) oneURL() error {
-	if len(p.headers) == 0 {
+func (c *Connector) oneURL() error {
+	if len(c.Headers) == 0 {
 		return nil
 	}
 	urls := 0
-	for _, flag := range p.serverFlags {
-		if _, address := splitServerFlag(flag); kit.IsURL(address) {
+	for _, flag := range c.Named {
+		if _, address := SplitFlag(flag); kit.IsURL(address) {
 			urls++
 		}
 	}
@@ -116,7 +116,7 @@ var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
 // noURL says why an address cannot be read, without what may be secret in it.
-func noURL(address string, err error) error {
+func NoURL(address string, err error) error {
 	var parse *url.Error
 	if strings.Contains(address, "@") || !errors.As(err, &parse) {
 		return errors.New("it is no URL; write it like https://example.com/mcp")
@@ -126,8 +126,8 @@ func noURL(address string, err error) error {
 
 // shown is a --server flag as errors repeat it: a URL without user and query,
 // where secrets may be.
-func shown(flag string) string {
-	name, address := splitServerFlag(flag)
+func Shown(flag string) string {
+	name, address := SplitFlag(flag)
 	if !kit.IsURL(address) {
 		return flag
 	}
@@ -152,7 +152,7 @@ func digest(s string) string {
 }
 
 // origin is how a URL is shown to the person: without what may be secret.
-func origin(u *url.URL) string {
+func Origin(u *url.URL) string {
 	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	return shown.String()
 }

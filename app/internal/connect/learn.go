@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 )
 
 // learnCommand learns the secrets that a server is started with.
-func learnCommand(m *mask.Masker, d *stdio.CommandDialer) {
+func LearnCommand(m *mask.Masker, d *stdio.CommandDialer) {
 	for _, line := range slices.Concat(d.Env, d.ExtraEnv) {
 		if name, value, _ := strings.Cut(line, "="); !kit.IsFile(value) {
 			m.LearnNamed(name, value)

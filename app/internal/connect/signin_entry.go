@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"cmp"
@@ -15,73 +15,18 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/login"
 )
 
-// signInEntry signs in to a server of the configuration, as its entry says.
-func (p *program) signInEntry(ctx context.Context, name string) error {
-	if _, err := p.login.check(); err != nil {
-		return err
-	}
-	if p.login.clientID != "" || p.login.document != "" {
-		return kit.Usagef("--client-id and --client-metadata go with a URL; the client for %s stands in its entry, as oauth.clientId", name)
-	}
-	defer p.endSignIns()
-	entry, err := p.remoteEntry(ctx, name)
-	if err != nil {
-		return err
-	}
-	u, err := signInURL(entry.URL)
-	if err != nil {
-		return err
-	}
-	s, err := p.entrySignIns(ctx, entry)
-	if err != nil {
-		return fmt.Errorf("%s: %w", entry.Source, err)
-	}
-	if s.err != nil {
-		return s.err
-	}
-	server, err := p.startable(ctx, entry)
-	if err != nil {
-		return err
-	}
-	p.given = []host.Server{server}
-	return p.signInAt(ctx, s, u, shown(entry.URL))
-}
-
-// remoteEntry is the entry of a server at a URL, ready to be used.
-func (p *program) remoteEntry(ctx context.Context, name string) (entry *config.Server, err error) {
-	err = withLocal(func(db *local.DB) error {
-		cfg, err := p.loadConfig(ctx, "", db)
-		if err != nil {
-			return err
-		}
-		s := cfg.Server(name)
-		switch {
-		case s == nil:
-			return kit.Usagef("%q is no URL, and no server of your configuration; write it like https://example.com/mcp, or as 'parley config list' shows it", name)
-		case s.Transport == config.TransportStdio:
-			return kit.Usagef("%s is a program on this machine, and needs no sign-in", name)
-		case s.NoOAuth:
-			return kit.Usagef("%s is not signed in to: its entry (%s) says so, or sets the header Authorization", name, s.Source)
-		}
-		entry, err = p.expanded(ctx, s, p.Streams.InTerminal, db)
-		return err
-	})
-	return entry, err
-}
-
 // entryClient makes the HTTP client for an entry: one that puts its tokens on requests.
-func (p *program) entryClient(ctx context.Context, entry *config.Server) (*http.Client, error) {
-	s, err := p.entrySignIns(ctx, entry)
+func (in *SignIns) entryClient(ctx context.Context, entry *config.Server) (*http.Client, error) {
+	s, err := in.Entry(ctx, entry)
 	if err != nil {
 		return nil, err
 	}
-	made := s.HTTPClient(p.tapped())
+	made := s.HTTPClient(in.plain())
 	made.Transport = &entryTransport{wrapper: wrapper{made.Transport}, entry: entry.Name, address: entry.Address()}
 	return made, nil
 }
@@ -112,46 +57,46 @@ func (w wrapper) CloseIdleConnections() {
 // entrySignIns are those for an entry: with what it says about signing in, and with a part
 // of the store of its own if it names a client, so that the tokens of two clients for one
 // server are not mixed.
-func (p *program) entrySignIns(ctx context.Context, entry *config.Server) (*signIns, error) {
+func (in *SignIns) Entry(ctx context.Context, entry *config.Server) (*Tokens, error) {
 	o := entry.OAuth
-	base := p.signIns(ctx)
+	base := in.Base(ctx)
 	if o == nil {
 		return base, nil
 	}
-	if s := p.entrySignedIn[entry.Name]; s != nil {
+	if s := in.entries[entry.Name]; s != nil {
 		return s, nil
 	}
 	issuer, err := checkOAuth(o)
 	if err != nil {
 		return nil, err
 	}
-	s := &signIns{kind: base.kind, err: base.err, store: base.store, options: base.options}
+	s := &Tokens{Kind: base.Kind, Err: base.Err, Store: base.Store, options: base.options}
 	if o.ClientID != "" || issuer != "" {
-		s.store = scopedStore{base.store, storeScope(o.ClientID, issuer)}
+		s.Store = scopedStore{base.Store, storeScope(o.ClientID, issuer)}
 	}
-	p.adjust(ctx, s, entry, issuer)
-	if p.entrySignedIn == nil {
-		p.entrySignedIn = make(map[string]*signIns)
+	in.adjust(ctx, s, entry, issuer)
+	if in.entries == nil {
+		in.entries = make(map[string]*Tokens)
 	}
-	p.entrySignedIn[entry.Name] = s
+	in.entries[entry.Name] = s
 	return s, nil
 }
 
 // adjust makes the login client of an entry. The issuer is that of its metadata URL, or "".
-func (p *program) adjust(ctx context.Context, s *signIns, entry *config.Server, issuer string) {
+func (in *SignIns) adjust(ctx context.Context, s *Tokens, entry *config.Server, issuer string) {
 	o := entry.OAuth
-	flags := loginFlags{}
-	if p.login != nil {
-		flags = *p.login
+	flags := LoginOptions{}
+	if in.Login != nil {
+		flags = *in.Login
 	}
-	flags.port = cmp.Or(flags.port, o.CallbackPort)
+	flags.Port = cmp.Or(flags.Port, o.CallbackPort)
 	if o.CallbackPort != 0 && entry.Source.Client == config.ClientClaudeCode {
-		flags.host = "localhost" // so its users register it
+		flags.Host = "localhost" // so its users register it
 	}
-	s.options.Store = s.store
+	s.options.Store = s.Store
 	s.options.Scopes = oauth.UnionScopes(s.options.Scopes, o.Scopes)
-	s.options.Authorizer = p.authorizer(&flags)
-	if issuer != "" && flags.issuer == "" {
+	s.options.Authorizer = in.authorizer(&flags)
+	if issuer != "" && flags.Issuer == "" {
 		s.options.ChooseServer = chooseOf(issuer)
 	}
 	// The client is for one issuer: the one that it was used at, or that the person is shown
@@ -174,25 +119,25 @@ func (p *program) adjust(ctx context.Context, s *signIns, entry *config.Server, 
 			return fmt.Errorf("the entry %s is for the authorization server %s, and the server names %s: correct the entry, or sign out with 'parley logout %s' first",
 				entry.Source, host.EscapeLine(*only), host.EscapeLine(q.Issuer), kit.SafeWord(entry.Name))
 		}
-		if err := p.confirm(ctx, q); err != nil {
+		if err := in.confirm(ctx, q); err != nil {
 			return err
 		}
 		used.CompareAndSwap(nil, &q.Issuer)
 		return nil
 	}
 	s.Client = login.New(&s.options)
-	if u, err := signInURL(entry.URL); err == nil && s.err == nil && o.ClientID != "" {
-		if at, err := s.at(ctx, u); err == nil && at != nil {
+	if u, err := ServerURL(entry.URL); err == nil && s.Err == nil && o.ClientID != "" {
+		if at, err := s.At(ctx, u); err == nil && at != nil {
 			used.CompareAndSwap(nil, &at.Issuer)
 		}
 	}
 }
 
 // entryCredentials are those of the client that an entry names.
-func entryCredentials(o *config.OAuth, flags *loginFlags) *login.Credentials {
+func entryCredentials(o *config.OAuth, flags *LoginOptions) *login.Credentials {
 	c := &login.Credentials{ClientID: o.ClientID, Secret: o.ClientSecret}
-	if flags.port != 0 {
-		c.RedirectURIs = []string{fmt.Sprintf("http://%s:%d/callback", cmp.Or(flags.host, "127.0.0.1"), flags.port)}
+	if flags.Port != 0 {
+		c.RedirectURIs = []string{fmt.Sprintf("http://%s:%d/callback", cmp.Or(flags.Host, "127.0.0.1"), flags.Port)}
 	}
 	return c
 }
@@ -262,7 +207,7 @@ func issuerOf(metadata string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("oauth: metadataUrl %s is not where an authorization server has its metadata (%s, %s): correct it, or remove it, since the server that is signed in to names its authorization server",
-		shown(metadata), oauthMetadata, openIDMetadata)
+		Shown(metadata), oauthMetadata, openIDMetadata)
 }
 
 // scopePrefix begins the names of what a part of the store holds.
@@ -308,12 +253,12 @@ func (s scopedStore) Lock(ctx context.Context, name string) (func(), error) {
 	return s.Store.Lock(ctx, s.prefix+name)
 }
 
-// allSignIns are those of the program and of all parts of the store. Those of parts can
-// only tell and sign out.
-func (p *program) allSignIns(ctx context.Context) ([]*signIns, error) {
-	base := p.signIns(ctx)
-	list := []*signIns{base}
-	names, err := base.store.Names(ctx)
+// All returns the tokens of all parts of the store. Those of entries can only be read and given up; clients
+// returns the entries that name the clients that they were issued to.
+func (in *SignIns) All(ctx context.Context, clients func(context.Context) []*config.Server) ([]*Tokens, error) {
+	base := in.Base(ctx)
+	list := []*Tokens{base}
+	names, err := base.Store.Names(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the store of tokens: %w", err)
 	}
@@ -328,10 +273,10 @@ func (p *program) allSignIns(ctx context.Context) ([]*signIns, error) {
 	slices.Sort(scopes)
 	var entries []*config.Server
 	if len(scopes) > 0 {
-		entries = p.clientEntries(ctx)
+		entries = clients(ctx)
 	}
 	for _, scope := range scopes {
-		s, err := p.partSignIns(ctx, base, scope, entries)
+		s, err := in.part(ctx, base, scope, entries)
 		if err != nil {
 			return nil, err
 		}
@@ -340,41 +285,15 @@ func (p *program) allSignIns(ctx context.Context) ([]*signIns, error) {
 	return list, nil
 }
 
-// clientEntries are the entries that name a client and can be used as they are: those of a
-// project only with consent, and none whose values are asked for. Nothing else is known of
-// what cannot be read, so that signing out works with any configuration.
-func (p *program) clientEntries(ctx context.Context) []*config.Server {
-	var list []*config.Server
-	err := withLocal(func(db *local.DB) error {
-		cfg, err := p.loadConfig(ctx, "", db)
-		if err != nil {
-			return err
-		}
-		for _, s := range cfg.Servers {
-			if s.OAuth == nil || s.NoOAuth || s.Transport == config.TransportStdio {
-				continue
-			}
-			if e, err := p.expanded(ctx, s, false, db); err == nil && e.OAuth.ClientID != "" {
-				list = append(list, e)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		p.Logger().Debug("the clients of entries are not known", "err", err)
-	}
-	return list
-}
-
 // partSignIns are those of one part of the store. Its clients are known by their ids, and by
 // the secrets in entries: each goes to the authorization server alone at which the client of
 // that entry signed in.
-func (p *program) partSignIns(ctx context.Context, base *signIns, scope string, entries []*config.Server) (*signIns, error) {
-	if s := p.entrySignedIn[scope]; s != nil {
+func (in *SignIns) part(ctx context.Context, base *Tokens, scope string, entries []*config.Server) (*Tokens, error) {
+	if s := in.entries[scope]; s != nil {
 		return s, nil
 	}
-	s := &signIns{kind: base.kind, store: scopedStore{base.store, scope}, options: base.options}
-	s.options.Store, s.options.Credentials, s.options.NonInteractive = s.store, nil, true
+	s := &Tokens{Kind: base.Kind, Store: scopedStore{base.Store, scope}, options: base.options}
+	s.options.Store, s.options.Credentials, s.options.NonInteractive = s.Store, nil, true
 	clients := make(map[string]*login.Credentials) // by issuer
 	s.options.CredentialsFor = func(issuer string) *login.Credentials { return clients[issuer] }
 	s.Client = login.New(&s.options)
@@ -390,17 +309,17 @@ func (p *program) partSignIns(ctx context.Context, base *signIns, scope string, 
 		if err != nil || storeScope(e.OAuth.ClientID, issuer) != scope {
 			continue
 		}
-		u, err := signInURL(e.URL)
+		u, err := ServerURL(e.URL)
 		if err != nil {
 			continue
 		}
-		if at, err := s.at(ctx, u); err == nil && at != nil && at.ClientID == e.OAuth.ClientID {
+		if at, err := s.At(ctx, u); err == nil && at != nil && at.ClientID == e.OAuth.ClientID {
 			clients[at.Issuer].Secret = e.OAuth.ClientSecret
 		}
 	}
-	if p.entrySignedIn == nil {
-		p.entrySignedIn = make(map[string]*signIns)
+	if in.entries == nil {
+		in.entries = make(map[string]*Tokens)
 	}
-	p.entrySignedIn[scope] = s // to be closed
+	in.entries[scope] = s // to be closed
 	return s, nil
 }

@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 
 // confirmInChat asks the person in the conversation. In a pipe it asks in the middle of a call
 // alone: at other times the next line is a message, or the answer to another question.
-func (p *program) confirmInChat(ctx context.Context, q *login.Prompt) error {
+func (in *SignIns) confirmInChat(ctx context.Context, q *login.Prompt) error {
 	required := &login.SignInRequiredError{Resource: q.Resource, Issuer: q.Issuer, Scopes: q.Scopes, Why: q.Why}
-	if !p.Streams.InTerminal && !host.DuringCall(ctx) {
+	if !in.Streams.InTerminal && !host.DuringCall(ctx) {
 		return required
 	}
 	agreed, err := host.AskSignIn(ctx, &host.SignIn{
@@ -52,8 +52,8 @@ func (w *addressWanted) take(address string) bool {
 }
 
 // addressSent waits for an address in the place of a message.
-func (p *program) addressSent(ctx context.Context) (string, error) {
-	w, mine := &p.wantsAddress, make(chan string, 1)
+func (in *SignIns) addressSent(ctx context.Context) (string, error) {
+	w, mine := &in.wanted, make(chan string, 1)
 	w.mu.Lock()
 	w.to = append(w.to, mine)
 	w.mu.Unlock()
@@ -66,4 +66,14 @@ func (p *program) addressSent(ctx context.Context) (string, error) {
 	defer w.mu.Unlock()
 	w.to = slices.DeleteFunc(w.to, func(c chan string) bool { return c == mine })
 	return "", context.Cause(ctx)
+}
+
+// TakeAddress gives a line that the user typed on a screen to the sign-in that has waited longest for an
+// address, and reports whether one took it.
+func (in *SignIns) TakeAddress(line string) bool {
+	taken := isAddress(line) && in.wanted.take(line)
+	if taken {
+		in.Note("The address is taken for the sign-in, and not sent.")
+	}
+	return taken
 }

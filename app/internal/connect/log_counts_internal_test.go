@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"strings"
@@ -12,9 +12,9 @@ import (
 func TestLogNamesAreBounded(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder
-	p := &program{Console: kit.Console{Streams: &kit.Streams{Err: &said}}}
+	p := New(&kit.Console{Streams: &kit.Streams{Err: &said}})
 	long := strings.Repeat("x", 1<<20)
-	p.showLog("a", &mcp.LogParams{Level: mcp.LogLevel(long), Logger: long, Data: mcp.RawValue(`"` + long + `"`)})
+	p.Output.show("a", &mcp.LogParams{Level: mcp.LogLevel(long), Logger: long, Data: mcp.RawValue(`"` + long + `"`)})
 	if n := said.Len(); n > 16<<10 {
 		t.Errorf("a message has %d bytes", n)
 	}

@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"os"
@@ -82,11 +82,11 @@ func TestStartFolder(t *testing.T) {
 		{work, []string{"./server"}, map[string]string{"PATH": work + string(filepath.ListSeparator) + other}, work},
 	} {
 		entry := &config.Server{Transport: config.TransportStdio, Dir: test.dir, Command: test.command[0], Args: test.command[1:], Env: test.env}
-		if got := entryFolder(entry); got != test.want {
+		if got := EntryFolder(entry); got != test.want {
 			t.Errorf("%q with %v in %q: %q, want %q", test.command, test.env, test.dir, got, test.want)
 		}
 	}
-	if got := entryFolder(&config.Server{Transport: config.TransportHTTP, URL: "https://example.com/mcp"}); got != "" {
+	if got := EntryFolder(&config.Server{Transport: config.TransportHTTP, URL: "https://example.com/mcp"}); got != "" {
 		t.Errorf("a remote server begins at %q", got)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"context"
@@ -26,7 +26,7 @@ var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]{0,31})=(.+)$`)
 var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(/.*)?$`)
 
 // splitServerFlag splits a --server flag; most have no name.
-func splitServerFlag(flag string) (name, rest string) {
+func SplitFlag(flag string) (name, rest string) {
 	if m := named.FindStringSubmatch(flag); m != nil {
 		return m[1], m[2]
 	}
@@ -34,33 +34,34 @@ func splitServerFlag(flag string) (name, rest string) {
 }
 
 // servers makes the servers of the --server flags; without any, the built-in one.
-func (p *program) servers(ctx context.Context) ([]host.Server, error) {
-	if p.given != nil {
-		return p.given, nil
+func (c *Connector) Servers(ctx context.Context) ([]host.Server, error) {
+	if c.Given != nil {
+		return c.Given, nil
 	}
-	if len(p.serverFlags) == 0 {
-		p.serverFlags = []string{kit.Bundled}
+	if len(c.Named) == 0 {
+		c.Named = []string{kit.Bundled}
 	}
-	if p.protocol != "" {
-		if versions := knownVersions(); !slices.Contains(versions, p.protocol) {
-			return nil, kit.Usagef("--protocol %q: the versions are %s", p.protocol, strings.Join(versions, ", "))
+	if c.Protocol != "" {
+		if versions := KnownVersions(); !slices.Contains(versions, c.Protocol) {
+			return nil, kit.Usagef("--protocol %q: the versions are %s", c.Protocol, strings.Join(versions, ", "))
 		}
 	}
-	if err := p.oneURL(); err != nil {
+	if err := c.oneURL(); err != nil {
 		return nil, err
 	}
+	c.SignIns.several = len(c.Named) > 1
 	var list []host.Server
-	for _, flag := range p.serverFlags {
-		s, err := p.server(ctx, flag)
+	for _, flag := range c.Named {
+		s, err := c.server(ctx, flag)
 		if err != nil {
-			return nil, kit.Usagef("--server %q: %w", shown(flag), err)
+			return nil, kit.Usagef("--server %q: %w", Shown(flag), err)
 		}
 		s.Name = unique(list, s.Name)
-		if err := p.permitted(s.Name, flag); err != nil {
-			return nil, kit.Usagef("--server %q: %w", shown(flag), err)
+		if err := c.permitted(s.Name, flag); err != nil {
+			return nil, kit.Usagef("--server %q: %w", Shown(flag), err)
 		}
-		if p.protocol != "" {
-			s.Versions = []string{p.protocol}
+		if c.Protocol != "" {
+			s.Versions = []string{c.Protocol}
 		}
 		list = append(list, s)
 	}
@@ -69,15 +70,15 @@ func (p *program) servers(ctx context.Context) ([]host.Server, error) {
 
 // permitted returns nil if the administrator's limits let the server of a flag be started.
 // What this program itself does is not limited by them.
-func (p *program) permitted(name, flag string) error {
+func (c *Connector) permitted(name, flag string) error {
 	if flag == kit.Bundled {
 		return nil
 	}
-	managed, err := p.managedRules()
+	managed, err := c.managedRules()
 	if err != nil {
 		return err
 	}
-	_, command := splitServerFlag(flag)
+	_, command := SplitFlag(flag)
 	s := &config.Server{Name: name, Transport: config.TransportHTTP, URL: command}
 	if !kit.IsURL(command) {
 		words, err := kit.Fields(command)
@@ -90,11 +91,11 @@ func (p *program) permitted(name, flag string) error {
 }
 
 // knownVersions are the protocol versions that this program speaks.
-func knownVersions() []string { return everything.New(kit.Version(), nil).Versions() }
+func KnownVersions() []string { return everything.New(kit.Version(), nil).Versions() }
 
 // ownProgram returns the path of this program. The system does not know it where
 // /proc is not mounted; then it is where the name leads that it was started by.
-func ownProgram() (string, error) {
+func OwnProgram() (string, error) {
 	self, err := os.Executable()
 	if err == nil {
 		return self, nil
@@ -107,20 +108,20 @@ func ownProgram() (string, error) {
 
 // server makes one server: of a name that is built in, of a URL, or of a
 // command line.
-func (p *program) server(ctx context.Context, flag string) (host.Server, error) {
+func (c *Connector) server(ctx context.Context, flag string) (host.Server, error) {
 	if flag == kit.Bundled {
-		self, err := ownProgram()
+		self, err := OwnProgram()
 		if err != nil {
 			return host.Server{}, fmt.Errorf("finding this program, which serves it: %w", err)
 		}
-		d := p.command(self, "serve", kit.Bundled)
+		d := c.command(self, "serve", kit.Bundled)
 		return host.Server{
 			Name: kit.Bundled, Key: "built in", BuiltIn: true, Dialer: d, Origin: "built in", Dir: startFolder("", nil, nil), Trusted: true,
 		}, nil
 	}
-	name, command := splitServerFlag(flag)
+	name, command := SplitFlag(flag)
 	if kit.IsURL(command) {
-		return p.remote(ctx, name, command)
+		return c.remote(ctx, name, command)
 	}
 	words, err := kit.Fields(command)
 	if err != nil {
@@ -135,19 +136,19 @@ func (p *program) server(ctx context.Context, flag string) (host.Server, error) 
 	if name == "" {
 		name = nameOf(words)
 	}
-	d := p.command(words[0], words[1:]...)
+	d := c.command(words[0], words[1:]...)
 	return host.Server{Name: name, Key: "command " + command, Dialer: d, Origin: strings.Join(words, " "), Dir: startFolder("", words, nil)}, nil
 }
 
 // command is a dialer that starts a program. What that logs is shown with
 // --verbose, or kept for errors that refer to it.
-func (p *program) command(name string, args ...string) *stdio.CommandDialer {
+func (c *Connector) command(name string, args ...string) *stdio.CommandDialer {
 	d := stdio.Command(name, args...)
-	d.Logger, d.Tap = p.Logger(), p.tap
-	if !p.Verbose {
-		d.Stderr = &p.heard
+	d.Logger, d.Tap = c.Logger(), c.Tap
+	if !c.Verbose {
+		d.Stderr = &c.Output.heard
 	}
-	learnCommand(p.Streams.Masker(), d)
+	LearnCommand(c.Streams.Masker(), d)
 	return d
 }
 

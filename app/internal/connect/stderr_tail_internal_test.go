@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
 // The memory of what servers log has bounds, and so has what is shown of it.
@@ -31,9 +33,9 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d bytes are kept, counted as %d", size, m.size)
 	}
 	_, _ = fmt.Fprintln(&m, "ABCDEF "+long)
-	p := &program{}
-	p.heard.lines = m.lines
-	if said := p.logged("internal error (ref ABCDEF)"); len(said) > shownBytes+100 || !strings.Contains(said, "ABCDEF xxx") {
+	p := New(&kit.Console{})
+	p.Output.heard.lines = m.lines
+	if said := p.Output.Logged("internal error (ref ABCDEF)"); len(said) > shownBytes+100 || !strings.Contains(said, "ABCDEF xxx") {
 		t.Errorf("shown is %q", said)
 	}
 }
@@ -42,20 +44,20 @@ func TestMemoryIsBounded(t *testing.T) {
 func TestMemoryWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &program{}
-		time.AfterFunc(logDelay/2, func() { _, _ = fmt.Fprintln(&p.heard, "other") })
-		time.AfterFunc(logDelay-1, func() { _, _ = fmt.Fprintln(&p.heard, "late ABCDEF") })
-		if got, want := p.logged("x (ref ABCDEF)"), "\n  The server's log says:\n    | late ABCDEF"; got != want {
+		p := New(&kit.Console{})
+		time.AfterFunc(logDelay/2, func() { _, _ = fmt.Fprintln(&p.Output.heard, "other") })
+		time.AfterFunc(logDelay-1, func() { _, _ = fmt.Fprintln(&p.Output.heard, "late ABCDEF") })
+		if got, want := p.Output.Logged("x (ref ABCDEF)"), "\n  The server's log says:\n    | late ABCDEF"; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 		start := time.Now()
-		if got := p.logged("x (ref 123456)"); !strings.Contains(got, "log has the error under 123456") || time.Since(start) != logDelay {
+		if got := p.Output.Logged("x (ref 123456)"); !strings.Contains(got, "log has the error under 123456") || time.Since(start) != logDelay {
 			t.Errorf("%q after %v", got, time.Since(start))
 		}
 		start = time.Now()
 		p.Verbose = true
 		for _, text := range []string{"x (ref ABCDEF)", "no reference"} {
-			if got := p.logged(text); got != "" || time.Since(start) != 0 {
+			if got := p.Output.Logged(text); got != "" || time.Since(start) != 0 {
 				t.Errorf("%q: %q after %v", text, got, time.Since(start))
 			}
 		}

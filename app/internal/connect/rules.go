@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"context"
@@ -11,19 +11,20 @@ import (
 	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
 )
 
 // policyWith makes the policy: the rules of the command line first, then others, then
 // those of the program itself.
-func (p *program) policyWith(others []policy.Rule) (*policy.Policy, error) {
+func (c *Connector) Policy(others []policy.Rule) (*policy.Policy, error) {
 	var rules []policy.Rule
 	for _, flag := range []struct {
 		name     string
 		effect   policy.Effect
 		patterns []string
-	}{{"--deny", policy.Deny, p.deny}, {"--ask", policy.Ask, p.ask}, {"--allow", policy.Allow, p.allow}} {
+	}{{"--deny", policy.Deny, c.Deny}, {"--ask", policy.Ask, c.Ask}, {"--allow", policy.Allow, c.Allow}} {
 		for _, pattern := range flag.patterns {
 			r, err := policy.ParsePattern(flag.effect, pattern, policy.Source{File: flag.name, Text: pattern})
 			if err != nil {
@@ -32,17 +33,17 @@ func (p *program) policyWith(others []policy.Rule) (*policy.Policy, error) {
 			rules = append(rules, r)
 		}
 	}
-	roots, err := p.resolvedRoots()
+	roots, err := c.Roots()
 	if err != nil {
 		return nil, err
 	}
 	for i, root := range roots {
-		raw, err := stringJSON(root.URI)
+		raw, err := jsonrpc.JSON(root.URI).AppendJSON(nil)
 		if err != nil {
 			return nil, fmt.Errorf("--root: %w", err)
 		}
 		rules = append(rules, policy.Rule{
-			Effect: policy.Allow, Kind: policy.KindRoots, Source: policy.Source{File: "--root", Text: p.roots[i]},
+			Effect: policy.Allow, Kind: policy.KindRoots, Source: policy.Source{File: "--root", Text: c.RootDirs[i]},
 			Where: []policy.Predicate{{Pointer: "/uri", Op: policy.OpEquals, Values: []mcp.RawValue{raw}}},
 		})
 	}
@@ -56,25 +57,25 @@ func (p *program) policyWith(others []policy.Rule) (*policy.Policy, error) {
 
 // resolvedRoots are the directories of --root, in their order. Each is resolved once, so
 // that what servers are told of is what the rule allows.
-func (p *program) resolvedRoots() ([]mcp.Root, error) {
-	if len(p.rootsFound) == len(p.roots) {
-		return slices.Clone(p.rootsFound), nil
+func (c *Connector) Roots() ([]mcp.Root, error) {
+	if len(c.rootsFound) == len(c.RootDirs) {
+		return slices.Clone(c.rootsFound), nil
 	}
-	found := make([]mcp.Root, 0, len(p.roots))
-	for _, dir := range p.roots {
+	found := make([]mcp.Root, 0, len(c.RootDirs))
+	for _, dir := range c.RootDirs {
 		root, err := host.Root(dir)
 		if err != nil {
 			return nil, kit.Usagef("--root: %w", err)
 		}
 		found = append(found, root)
 	}
-	p.rootsFound = found
+	c.rootsFound = found
 	return slices.Clone(found), nil
 }
 
 // loadConfig reads the person's configuration, or one file that they named.
-func (p *program) loadConfig(ctx context.Context, file string, store host.Store) (*config.Config, error) {
-	opts := p.configOptions()
+func (c *Connector) LoadConfig(ctx context.Context, file string, store host.Store) (*config.Config, error) {
+	opts := c.ConfigOptions()
 	if file != "" {
 		cfg, err := config.LoadFile(file, opts)
 		if err != nil {
@@ -91,7 +92,7 @@ func (p *program) loadConfig(ctx context.Context, file string, store host.Store)
 				agreed[file] = agreedRules(pin)
 			}
 		}
-		return slices.Contains(agreed[file], ruleWords(r))
+		return slices.Contains(agreed[file], RuleWords(r))
 	}
 	cfg, err := config.Load(opts)
 	if err != nil {
@@ -103,8 +104,8 @@ func (p *program) loadConfig(ctx context.Context, file string, store host.Store)
 
 // configOptions say where configuration is looked for. Without a home folder nothing is
 // in it, and other places count.
-func (p *program) configOptions() *config.Options {
-	opts := &config.Options{Root: p.Streams.SystemRoot}
+func (c *Connector) ConfigOptions() *config.Options {
+	opts := &config.Options{Root: c.Streams.SystemRoot}
 	if _, err := os.UserHomeDir(); err != nil {
 		opts.Home = filepath.Join(string(filepath.Separator), "nonexistent")
 	}
@@ -113,18 +114,18 @@ func (p *program) configOptions() *config.Options {
 
 // managedRules are the rules and limits of the administrator, which hold for servers of
 // the command line too.
-func (p *program) managedRules() (*config.Config, error) {
-	if p.managed != nil {
-		return p.managed, nil
+func (c *Connector) managedRules() (*config.Config, error) {
+	if c.managed != nil {
+		return c.managed, nil
 	}
-	cfg, err := config.LoadManaged(p.configOptions())
-	p.managed = cfg
+	cfg, err := config.LoadManaged(c.ConfigOptions())
+	c.managed = cfg
 	return cfg, err
 }
 
 // managedDenial is the error for what the administrator denies also to the person, or nil.
-func (p *program) managedDenial(q *policy.Query) error {
-	cfg, err := p.managedRules()
+func (c *Connector) ManagedDenial(q *policy.Query) error {
+	cfg, err := c.managedRules()
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (p *program) managedDenial(q *policy.Query) error {
 }
 
 // entryRules deny the tools that an entry switches off.
-func entryRules(entry *config.Server) []policy.Rule {
+func EntryRules(entry *config.Server) []policy.Rule {
 	var rules []policy.Rule
 	for _, name := range entry.DenyTools {
 		rules = append(rules, policy.Rule{

@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"regexp"
@@ -24,6 +24,20 @@ const (
 
 // reference is how servers name an internal error, in its text and in their log.
 var reference = regexp.MustCompile(`\(ref ([0-9A-F]{6})\)`)
+
+// Output is what the servers of a command write besides their answers: lines on standard error and log
+// messages. It is safe for concurrent use.
+type Output struct {
+	console *kit.Console
+	heard   stderrTail // lines of all servers on standard error
+	kept    serverLogs // lines and log messages of each server
+	counts  logCounts  // of log messages that were shown
+}
+
+// WithoutReference returns the text of an error without the reference to a server's log.
+func WithoutReference(text string) string {
+	return strings.TrimSpace(reference.ReplaceAllString(text, ""))
+}
 
 // A stderrTail keeps the last lines that servers write on standard error, which
 // are not shown without --verbose, for errors that refer to them.
@@ -92,14 +106,14 @@ func (m *stderrTail) await(text string) []string {
 	}
 }
 
-// logged is what servers logged about the internal error that text refers to,
+// Logged is what servers logged about the internal error that text refers to,
 // if it does, as lines to follow it. With --verbose it has been shown.
-func (p *program) logged(text string) string {
+func (o *Output) Logged(text string) string {
 	m := reference.FindStringSubmatch(text)
-	if m == nil || p.Verbose {
+	if m == nil || o.console.Verbose {
 		return ""
 	}
-	lines := p.heard.await(m[1])
+	lines := o.heard.await(m[1])
 	if len(lines) == 0 {
 		return "\n  The server's log has the error under " + m[1]
 	}
@@ -111,18 +125,18 @@ func (p *program) logged(text string) string {
 }
 
 // A loggedError has what a server logged about it.
-type loggedError struct {
-	err  error
-	said string
+type LoggedError struct {
+	Err  error
+	Said string
 }
 
-func (e *loggedError) Error() string { return e.err.Error() }
-func (e *loggedError) Unwrap() error { return e.err }
+func (e *LoggedError) Error() string { return e.Err.Error() }
+func (e *LoggedError) Unwrap() error { return e.Err }
 
-// withLog adds to an error what a server logged about it.
-func (p *program) withLog(err error) error {
-	if said := p.logged(err.Error()); said != "" {
-		return &loggedError{err, said}
+// WithLog adds to an error what a server logged about it.
+func (o *Output) WithLog(err error) error {
+	if said := o.Logged(err.Error()); said != "" {
+		return &LoggedError{err, said}
 	}
 	return err
 }

@@ -1,29 +1,17 @@
-package cli
+package connect
 
 import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth/login"
 )
-
-// A sentSession keeps what is sent.
-type sentSession struct {
-	face.Session
-	sent []string
-}
-
-func (s *sentSession) Send(_ context.Context, in host.Input) error {
-	s.sent = append(s.sent, in.Text)
-	return nil
-}
 
 // On the screen the address of the page that a sign-in ended at is typed as a message is. It is
 // not sent to the model; what else is typed meanwhile is, and an address that nobody waits for.
@@ -32,13 +20,11 @@ func TestAddressOnScreen(t *testing.T) {
 	const address = "http://127.0.0.1:4175/callback?code=a&state=b"
 	synctest.Test(t, func(t *testing.T) {
 		said := new(strings.Builder)
-		p := &program{Console: kit.Console{Streams: &kit.Streams{Err: said}}, onScreen: true}
-		kept := &sentSession{}
-		s := shownSession{kept, p}
+		p := &SignIns{Console: &kit.Console{Streams: &kit.Streams{Err: said}}, OnScreen: true}
+		var sent []string
 		send := func(text string) {
-			t.Helper()
-			if err := s.Send(t.Context(), host.Input{Text: text}); err != nil {
-				t.Error(err)
+			if !p.TakeAddress(text) {
+				sent = append(sent, text)
 			}
 		}
 		send(address)
@@ -62,8 +48,8 @@ func TestAddressOnScreen(t *testing.T) {
 			t.Errorf("waiting ended with %v", err)
 		}
 		send(address)
-		if len(kept.sent) != 3 || kept.sent[0] != address || kept.sent[1] != "hello" || kept.sent[2] != address {
-			t.Errorf("sent: %q", kept.sent)
+		if want := []string{address, "hello", address}; !slices.Equal(sent, want) {
+			t.Errorf("sent: %q, want %q", sent, want)
 		}
 		if text := said.String(); text != "The address is taken for the sign-in, and not sent.\n" {
 			t.Errorf("said: %q", text)
@@ -75,9 +61,9 @@ func TestAddressOnScreen(t *testing.T) {
 func TestNobodyToAsk(t *testing.T) {
 	t.Parallel()
 	for _, terminal := range []bool{true, false} {
-		p := &program{Console: kit.Console{Streams: &kit.Streams{InTerminal: terminal}}, chatting: true}
+		p := &SignIns{Console: &kit.Console{Streams: &kit.Streams{InTerminal: terminal}}, Chatting: true}
 		err := p.confirm(t.Context(), login.Prompt{Resource: "https://a.example/mcp", Issuer: "https://as.example"})
-		if text := explain(&login.Error{Err: err}); !errors.As(err, new(*login.SignInRequiredError)) ||
+		if text, _ := ExplainAccess(&login.Error{Err: err}); !errors.As(err, new(*login.SignInRequiredError)) ||
 			text != "https://a.example/mcp wants you to sign in: run 'parley login https://a.example/mcp'" {
 			t.Errorf("terminal %v: %q, of %v", terminal, text, err)
 		}
@@ -88,8 +74,7 @@ func TestNobodyToAsk(t *testing.T) {
 func TestAddressesOfTwo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &program{Console: kit.Console{Streams: &kit.Streams{Err: io.Discard}}, onScreen: true}
-		s := shownSession{&sentSession{}, p}
+		p := &SignIns{Console: &kit.Console{Streams: &kit.Streams{Err: io.Discard}}, OnScreen: true}
 		got := map[string]string{"one": "", "two": ""}
 		wait := func(name string) {
 			go func() {
@@ -106,16 +91,16 @@ func TestAddressesOfTwo(t *testing.T) {
 		wait("one")
 		wait("two")
 		for range 2 {
-			if err := s.Send(t.Context(), host.Input{Text: "?code=a&state=two"}); err != nil {
-				t.Error(err)
+			if !p.TakeAddress("?code=a&state=two") {
+				t.Error("no sign-in took the address")
 			}
 			synctest.Wait()
 		}
 		if got["two"] != "?code=a&state=two" {
 			t.Errorf("the second sign-in got %q", got["two"])
 		}
-		if err := s.Send(t.Context(), host.Input{Text: "?code=a&state=one"}); err != nil {
-			t.Error(err)
+		if !p.TakeAddress("?code=a&state=one") {
+			t.Error("no sign-in took the address")
 		}
 		synctest.Wait()
 		if got["one"] != "?code=a&state=one" {
