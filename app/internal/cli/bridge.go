@@ -1,35 +1,22 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/internal/bridge"
 	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/front"
-	"github.com/parley-mcp/parley/app/internal/inspect/bridge"
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
-	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
-	"github.com/parley-mcp/parley/principal"
-	"github.com/parley-mcp/parley/proxy"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/stdio"
 	"github.com/parley-mcp/parley/transport/web"
-)
-
-// Times of calls that go through a bridge: without progress, and in all. The server behind may
-// take long, and the callers have limits of their own.
-const (
-	bridgedCallTime = 10 * time.Minute
-	bridgedCallMax  = time.Hour
 )
 
 // maxBridged is the greatest --max-connections.
@@ -39,10 +26,9 @@ const maxBridged = 10_000
 type bridgeFlags struct {
 	front.Flags
 
-	stdio       bool
-	connections int
-	idle        time.Duration
-	singleUser  bool
+	bridge.Endpoints
+
+	stdio bool
 }
 
 func (p *program) bridgeCommand() *cobra.Command {
@@ -81,9 +67,9 @@ no call that may have run is sent again.`,
 	f := cmd.Flags()
 	f.StringVar(&flags.HTTP, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080")
 	f.BoolVar(&flags.stdio, "stdio", false, "serve on standard input and output, to the client that started this program")
-	f.IntVar(&flags.connections, "max-connections", 32, "the most sessions at /mcp, as many at /sse and /ws together, and the most callers without a session: `NUMBER`")
-	f.BoolVar(&flags.singleUser, "single-user", false, "all clients over HTTP are yours: calls of clients without session need not wait for each other, and a question of the server may reach another of your clients than its own")
-	f.DurationVar(&flags.idle, "idle", 15*time.Minute, "end connections, and sessions at /mcp, that nobody has used for this `TIME`")
+	f.IntVar(&flags.Connections, "max-connections", 32, "the most sessions at /mcp, as many at /sse and /ws together, and the most callers without a session: `NUMBER`")
+	f.BoolVar(&flags.SingleUser, "single-user", false, "all clients over HTTP are yours: calls of clients without session need not wait for each other, and a question of the server may reach another of your clients than its own")
+	f.DurationVar(&flags.Idle, "idle", 15*time.Minute, "end connections, and sessions at /mcp, that nobody has used for this `TIME`")
 	flags.AddFlags(f)
 	return cmd
 }
@@ -93,16 +79,16 @@ func (b *bridgeFlags) checkTogether(set *pflag.FlagSet) error {
 	switch {
 	case b.stdio && set.Changed("http"), !b.stdio && !set.Changed("http"):
 		return kit.Usagef("say where to serve: --http ADDRESS for clients over HTTP, or --stdio for the one that starts this program")
-	case b.stdio && (set.Changed("max-connections") || set.Changed("idle") || b.singleUser):
+	case b.stdio && (set.Changed("max-connections") || set.Changed("idle") || b.SingleUser):
 		return kit.Usagef("--max-connections, --idle and --single-user go with --http: standard input and output belong to one client")
-	case b.singleUser && len(b.Auth) > 0:
+	case b.SingleUser && len(b.Auth) > 0:
 		return kit.Usagef("--single-user and --auth contradict each other: with --auth the callers are told apart")
-	case b.singleUser && kit.ListensEverywhere(b.HTTP):
+	case b.SingleUser && kit.ListensEverywhere(b.HTTP):
 		return kit.Usagef("--single-user: --http %q can be reached from other machines; leave the host out", b.HTTP)
-	case b.connections < 1 || b.connections > maxBridged:
-		return kit.Usagef("--max-connections %d: write a number from 1 to %d", b.connections, maxBridged)
-	case b.idle < time.Second:
-		return kit.Usagef("--idle %v: write a time of a second or more, such as 15m", b.idle)
+	case b.Connections < 1 || b.Connections > maxBridged:
+		return kit.Usagef("--max-connections %d: write a number from 1 to %d", b.Connections, maxBridged)
+	case b.Idle < time.Second:
+		return kit.Usagef("--idle %v: write a time of a second or more, such as 15m", b.Idle)
 	}
 	return b.CheckTogether(set)
 }
@@ -146,10 +132,10 @@ func (p *program) bridge(cmd *cobra.Command, args []string, flags *bridgeFlags) 
 		return err
 	}
 	b := bridge.New(s.Dialer, &bridge.Options{
-		Proxy:       p.bridged(&s, keys),
-		MaxSessions: flags.connections,
-		MaxCallers:  flags.connections,
-		Idle:        flags.idle,
+		Proxy:       bridge.ProxyOptions(p.Console, &s, keys),
+		MaxSessions: flags.Connections,
+		MaxCallers:  flags.Connections,
+		Idle:        flags.Idle,
 		OnServer: func(srv *server.Server) {
 			watch(srv)
 			if only != nil {
@@ -170,25 +156,10 @@ func (p *program) bridge(cmd *cobra.Command, args []string, flags *bridgeFlags) 
 			b.Cancel()
 			return b.Shutdown(ctx)
 		},
-		Mount: func(access web.Access) front.Endpoints { return p.mountBridge(b, access, flags) },
+		Mount: func(access web.Access) front.Endpoints {
+			return bridge.Mount(p.Console, b, access, &flags.Endpoints, flags.Sessionless)
+		},
 	})
-}
-
-// bridged are the options of each connection of a bridge.
-func (p *program) bridged(s *host.Server, keys [][]byte) proxy.Options {
-	return proxy.Options{
-		Client: client.Options{
-			Info:           mcp.Implementation{Name: "parley", Version: kit.Version()},
-			Versions:       s.Versions,
-			ConnectTimeout: s.ConnectTimeout,
-			Logger:         p.ServerLogger(),
-		},
-		Server: server.Options{
-			StateKeys: keys,
-			Limits:    server.Limits{CallTimeout: cmp.Or(s.CallTimeout, bridgedCallTime), MaxCallTime: bridgedCallMax},
-		},
-		Logger: p.ServerLogger(),
-	}
 }
 
 // onlyTools hides the tools that a configured entry does not list. It is nil if all are offered.
@@ -207,27 +178,6 @@ func onlyTools(s *host.Server) (func(context.Context, server.Item) bool, error) 
 	return func(_ context.Context, it server.Item) bool {
 		return it.Kind != server.KindTool || p.Decide(&policy.Query{Kind: policy.KindTool, Name: it.Name}).Effect == policy.Allow
 	}, nil
-}
-
-// mountBridge serves a bridge by all transports over HTTP. Sessions at a server that has none are
-// those of the endpoints alone, and as many as there may be elsewhere.
-func (p *program) mountBridge(b *bridge.Bridge, access web.Access, flags *bridgeFlags) front.Endpoints {
-	n := flags.connections
-	half, quarter := max(n/2, 1), max(n/4, 1) // those of one person, at /mcp, and at each of the others
-	if flags.singleUser {
-		access.Principal = func(*http.Request) *principal.Principal { return principal.Local }
-		half, quarter = n, n
-	}
-	o := front.NewEndpointOptions(access)
-	o.HTTP.Sessionless, o.HTTP.SessionIdle = flags.Sessionless, flags.idle
-	if !b.Modern() {
-		o.HTTP.MaxSessions, o.HTTP.MaxSessionsPerAddress, o.HTTP.MaxSessionsPerPrincipal = n, n, half
-		o.SSE.MaxSessions, o.SSE.MaxSessionsPerAddress, o.SSE.MaxSessionsPerPrincipal = n, n, quarter
-		o.WebSocket.MaxConns, o.WebSocket.MaxConnsPerAddress, o.WebSocket.MaxConnsPerPrincipal = n, n, quarter
-	} else if flags.singleUser {
-		o.HTTP.MaxSessionsPerPrincipal = n
-	}
-	return front.Mount(p.Console, b, o)
 }
 
 // bridgeStdio serves the client that started this program.

@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/app/internal/serve"
 )
 
@@ -25,9 +23,7 @@ import (
 func Main(ctx context.Context, args []string, s *kit.Streams) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if _, shared := s.Err.(*sharedWriter); !shared {
-		s.Err = &sharedWriter{w: s.Err, secrets: s.Masker}
-	}
+	s.ShareErr()
 	done := make(chan error, 1)
 	go func() { done <- execute(ctx, args, s) }()
 	signalled := kit.ExitInterrupted
@@ -60,38 +56,6 @@ func Main(ctx context.Context, args []string, s *kit.Streams) int {
 	}
 }
 
-// A sharedWriter is standard error, to which the log and the program write at once, or the
-// screen while there is one. Each write is whole, and the secrets in it are masked.
-type sharedWriter struct {
-	secrets func() *mask.Masker
-
-	mu sync.Mutex
-	w  io.Writer
-}
-
-// divert has everything go elsewhere until the function that it returns is called.
-func (s *sharedWriter) divert(to io.Writer) (back func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.w
-	s.w = to
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.w = before
-	}
-}
-
-func (s *sharedWriter) Write(p []byte) (int, error) {
-	text := s.secrets().Known(string(p))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, err := io.WriteString(s.w, text); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
 // execute runs the command that args name.
 func execute(ctx context.Context, args []string, s *kit.Streams) error {
 	root := newRoot(s)
@@ -112,9 +76,9 @@ func finish(s *kit.Streams, err error) int {
 	}
 	var silent *kit.SilentError
 	if !errors.As(err, &silent) {
-		_, _ = fmt.Fprintf(s.Err, "parley: %s\n", explain(err))
+		_, _ = fmt.Fprintf(s.Err, "parley: %s\n", connect.Explain(err))
 	}
-	return exitCode(err)
+	return connect.ExitCode(err)
 }
 
 // Commands returns the tree of commands, for what is written about them: manual

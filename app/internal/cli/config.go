@@ -13,8 +13,8 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/connect"
-	"github.com/parley-mcp/parley/app/internal/inspect/losses"
 	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/losses"
 	"github.com/parley-mcp/parley/app/internal/store/local"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -265,7 +265,7 @@ func describeServer(s *host.ServerStatus, tools []*host.Tool) (text string, wron
 	for _, err := range errs {
 		fmt.Fprintf(&b, "    %s\n", host.EscapeLine(err.Error()))
 	}
-	b.WriteString(describeLosses(lost, len(tools)))
+	b.WriteString(losses.Describe(lost, len(tools)))
 	return b.String(), len(errs)
 }
 

@@ -177,7 +177,7 @@ The exit code is 6 if there are breaking changes, or those that --fail-on names.
 			}
 			least := contract.Class(failOn)
 			if !isClass(least) {
-				return kit.Usagef("--fail-on %q: write breaking, risky or safe", kit.Shorten(host.EscapeLine(failOn), maxModelName))
+				return kit.Usagef("--fail-on %q: write breaking, risky or safe", kit.Shorten(host.EscapeLine(failOn), kit.MaxName))
 			}
 			locked, err := openLock(before[0])
 			if err != nil {

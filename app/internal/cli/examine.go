@@ -62,7 +62,7 @@ func (p *program) examine(ctx context.Context, t connect.Target, f *doctorFlags)
 	least := doctor.Severity(f.failOn)
 	switch {
 	case least != doctor.Error && least != doctor.Warning && least != doctor.Note:
-		return kit.Usagef("--fail-on %q: write error, warning or note", kit.Shorten(host.EscapeLine(f.failOn), maxModelName))
+		return kit.Usagef("--fail-on %q: write error, warning or note", kit.Shorten(host.EscapeLine(f.failOn), kit.MaxName))
 	case f.timeout <= 0:
 		return kit.Usagef("--timeout %v: write a time above 0, such as 10s", f.timeout)
 	}
@@ -78,7 +78,7 @@ func (p *program) examine(ctx context.Context, t connect.Target, f *doctorFlags)
 	}
 	versions := s.Versions
 	if len(versions) == 0 {
-		versions = connect.KnownVersions()
+		versions = kit.Versions()
 	}
 	report, err := doctor.Examine(ctx, doctor.Target{Name: s.Name, Dialer: s.Dialer, Watch: watch, Versions: versions}, &doctor.Options{
 		Timeout: f.timeout, ConnectTimeout: max(f.timeout, s.ConnectTimeout), Logger: p.Logger(),

@@ -108,7 +108,7 @@ func (p *program) firstRun(ctx context.Context, cfg *config.Config) (first []str
 				p.Named = []string{kit.Bundled}
 				return []string{line}, nil
 			}
-			p.paragraph("There is no choice " + host.EscapeLine(kit.Shorten(line, maxModelName)) + " here; commands can be typed once the conversation is open, and q leaves.")
+			p.paragraph("There is no choice " + host.EscapeLine(kit.Shorten(line, kit.MaxName)) + " here; commands can be typed once the conversation is open, and q leaves.")
 			p.paragraph(nextLine(found))
 		}
 	}
@@ -163,14 +163,11 @@ func localText(l *discover.Local) string {
 	case 0:
 		return text + "has no model yet"
 	case 1:
-		return text + "has " + kit.Shorten(l.Models[0], maxModelName)
+		return text + "has " + kit.Shorten(l.Models[0], kit.MaxName)
 	default:
-		return text + fmt.Sprintf("has %s and %d more", kit.Shorten(l.Models[0], maxModelName), n-1)
+		return text + fmt.Sprintf("has %s and %d more", kit.Shorten(l.Models[0], kit.MaxName), n-1)
 	}
 }
-
-// maxModelName is how much of the name of a model is shown in a sentence.
-const maxModelName = 40
 
 // nextLine says what to press.
 func nextLine(f *discover.Found) string {

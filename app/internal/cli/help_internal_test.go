@@ -34,3 +34,25 @@ func TestHelpIsNarrow(t *testing.T) {
 		t.Error("no commands")
 	}
 }
+
+// A flag that cannot be read is told with what to write, and not in the words of Go.
+func TestFlagErrors(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"auth", "user", "list", "--limit", "x"}, `--limit "x": write a whole number; see 'parley auth user list --help'`},
+		{[]string{"serve", "memory", "--max-file", "99999999999999999999"}, `--max-file "99999999999999999999": the number is too large; see 'parley serve memory --help'`},
+		{[]string{"auth", "serve", "--access-lifetime", "5"}, `--access-lifetime "5": write a number with its unit, such as 90s, 5m or 24h; see 'parley auth serve --help'`},
+		{[]string{"auth", "serve", "--allow-device=x"}, `--allow-device "x": write true or false; see 'parley auth serve --help'`},
+		{[]string{"auth", "serve", "--alow-device"}, `unknown flag: --alow-device; see 'parley auth serve --help'`},
+	} {
+		root := newRoot(&kit.Streams{Out: new(bytes.Buffer), Err: new(bytes.Buffer)})
+		root.SetArgs(c.args)
+		root.SilenceErrors, root.SilenceUsage = true, true
+		if err := root.ExecuteContext(t.Context()); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %s", c.args, err, c.want)
+		}
+	}
+}

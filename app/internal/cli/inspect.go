@@ -223,7 +223,7 @@ func (p *program) tellInspected(flags *inspectFlags, err error) error {
 	}
 	e := inspect.Classify(err)
 	if p.Streams.ErrTerminal && !p.JSON && flags.format == "" {
-		p.Note("parley: %s", explain(p.Output.WithLog(err)))
+		p.Note("parley: %s", connect.Explain(p.Output.WithLog(err)))
 		return &kit.SilentError{Code: e.Exit}
 	}
 	told := *e

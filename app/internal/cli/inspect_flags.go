@@ -108,7 +108,7 @@ func choice(flag, value string, of ...string) error {
 
 // versions are the revisions of the flags, newest first.
 func (f *inspectFlags) versions(pinned string) (modern, legacy []string, err error) {
-	all := connect.KnownVersions()
+	all := kit.Versions()
 	if pinned != "" {
 		if !slices.Contains(all, pinned) {
 			return nil, nil, kit.Usagef("--protocol %q: the versions are %s", pinned, strings.Join(all, ", "))

@@ -300,7 +300,7 @@ func exampleOf(form *mcp.ElicitSchema) string {
 	var members []string
 	for i := range form.Properties {
 		f := &form.Properties[i]
-		if !plainName.MatchString(f.Name) || len(form.Required) > 0 && !slices.Contains(form.Required, f.Name) {
+		if !kit.IsPlainName(f.Name) || len(form.Required) > 0 && !slices.Contains(form.Required, f.Name) {
 			continue
 		}
 		value := `"…"`

@@ -136,7 +136,7 @@ func (l *loadFlags) check(given []string) error {
 
 // load runs a load and tells what came of it.
 func (p *program) load(ctx context.Context, t connect.Target, given []string, flags *loadFlags) error {
-	pairs, err := keyValues(given)
+	pairs, err := connect.KeyValues(given)
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func kindOfError(err error) string {
 		return "connection ended during the call"
 	case errors.Is(err, transport.ErrClosed), errors.Is(err, transport.ErrStalled):
 		return "connection ended"
-	case isAny(err, serverFaults):
+	case connect.IsServerFault(err):
 		return "unusable answer"
 	}
 	return "no connection"

@@ -10,8 +10,8 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/discover"
-	"github.com/parley-mcp/parley/app/internal/inspect/losses"
 	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/losses"
 	"github.com/parley-mcp/parley/app/internal/model"
 	"github.com/parley-mcp/parley/app/internal/model/provider"
 	"github.com/parley-mcp/parley/host"
@@ -72,7 +72,7 @@ func findProvider(name string) (*modelProvider, error) {
 // typedName is the name of a provider or model that is none, as it can be shown: a key may
 // have been typed in its place.
 func typedName(name string) string {
-	return kit.Shorten(host.EscapeLine(host.Redact(name)), maxModelName)
+	return kit.Shorten(host.EscapeLine(host.Redact(name)), kit.MaxName)
 }
 
 // modelFlags are the flags that choose a model.

@@ -9,8 +9,8 @@ import (
 	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/discover"
-	"github.com/parley-mcp/parley/app/internal/inspect/losses"
 	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/losses"
 	"github.com/parley-mcp/parley/app/internal/model"
 )
 

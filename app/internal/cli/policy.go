@@ -144,7 +144,7 @@ func (p *program) policyExplainCommand() *cobra.Command {
 			if !found {
 				return kit.Usagef("write the call as SERVER/NAME, for example everything/add")
 			}
-			given, err := keyValues(words[1:])
+			given, err := connect.KeyValues(words[1:])
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
@@ -25,7 +26,7 @@ func (p *program) promptCommand() *cobra.Command {
 			var values map[string]string
 			if len(args) > 0 {
 				var err error
-				if values, err = texts(args[1:]); err != nil {
+				if values, err = connect.Texts(args[1:]); err != nil {
 					return err
 				}
 			}
@@ -92,7 +93,7 @@ are filled in already.`,
   parley complete resource 'demo://cities/{country}/{city}' city=M country=France`,
 		Args: kit.UsageArgs(cobra.MinimumNArgs(3)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			given, err := pairs(args[2:])
+			given, err := connect.Pairs(args[2:])
 			if err != nil {
 				return err
 			}

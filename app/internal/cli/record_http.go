@@ -10,9 +10,9 @@ import (
 	"net/url"
 	"os"
 
+	"github.com/parley-mcp/parley/app/internal/bridge"
 	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/front"
-	"github.com/parley-mcp/parley/app/internal/inspect/bridge"
 	"github.com/parley-mcp/parley/app/internal/inspect/cassette"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/mask"
@@ -128,17 +128,17 @@ func rewriteTo(r *httputil.ProxyRequest, u *url.URL) {
 // serveBridged serves one server over HTTP as the command bridge does, for callers of this machine. What
 // goes through the endpoint is shown to what around makes of it, if it is not nil.
 func (p *program) serveBridged(ctx context.Context, s *host.Server, address, what string, log *slog.Logger, around func(http.Handler) *cassette.HTTPRecorder) error {
-	flags := &bridgeFlags{connections: 32, Flags: front.Flags{HTTP: address}, singleUser: true}
-	options := p.bridged(s, nil)
+	endpoints := &bridge.Endpoints{Connections: 32, SingleUser: true}
+	options := bridge.ProxyOptions(p.Console, s, nil)
 	options.Client.Logger = log
 	b := bridge.New(s.Dialer, &bridge.Options{Proxy: options, Logger: log})
 	if err := b.Start(ctx); err != nil {
 		return p.SignIns.Named(&host.ServerError{Server: s.Name, State: host.StateStarting, Err: err})
 	}
-	return front.Serve(ctx, p.Console, &flags.Flags, &front.Service{
+	return front.Serve(ctx, p.Console, &front.Flags{HTTP: address}, &front.Service{
 		Name: s.Name, What: what, Start: func() {}, Shutdown: b.Shutdown,
 		Mount: func(access web.Access) front.Endpoints {
-			made := p.mountBridge(b, access, flags)
+			made := bridge.Mount(p.Console, b, access, endpoints, false)
 			if around != nil {
 				made.Handlers[streamable.Path] = around(made.Handlers[streamable.Path])
 			}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 
 	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/kit"
@@ -39,21 +40,30 @@ func (p *program) chatScreen(ctx context.Context, c *conversation, first string,
 			SetTitle: c.store.SetTitle, Open: openPage, Edit: editorOf(os.Getenv), Resources: face.ResourcesOf(c.host),
 			Greeting: strings.TrimSuffix(fmt.Sprintf("Session %s with the %s.\n%s", c.session.ID(), modelTitle(c.session.Model()), p.welcome), "\n"),
 		})
-		shared, ok := p.Streams.Err.(*sharedWriter)
+		shared, ok := p.Streams.Err.(*kit.SharedWriter)
 		back := func() {}
 		if ok {
-			back = shared.divert(screen)
+			back = shared.Divert(screen)
 		}
 		err := screen.Run(ctx, f.host, f.session)
 		back()
 		if ok && errors.Is(err, tui.ErrTerminal) {
-			shared.divert(io.Discard) // a terminal that takes nothing would keep the program
+			shared.Divert(io.Discard) // a terminal that takes nothing would keep the program
 		}
 		if rest := screen.Rest(); rest != "" {
 			_, _ = fmt.Fprintln(p.Streams.Err, host.Escape(rest))
 		}
-		return err
+		return closedTerminal(err)
 	})
+}
+
+// closedTerminal gives the error of a terminal that was closed the exit code of SIGHUP, which may come
+// later, or not at all.
+func closedTerminal(err error) error {
+	if errors.Is(err, tui.ErrTerminal) {
+		return &kit.CodeError{Code: kit.ExitSignal + int(syscall.SIGHUP), Err: err}
+	}
+	return err
 }
 
 // openPage opens a page to which the person agreed in their browser.

@@ -2,9 +2,15 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/parley-mcp/parley/app/internal/connect"
+	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/tui"
 )
 
 // The editor is VISUAL or EDITOR, with its arguments, and its file is gone afterwards.
@@ -30,5 +36,18 @@ func TestEditorOf(t *testing.T) {
 	}
 	if editorOf(func(string) string { return "" }) != nil {
 		t.Error("there is an editor without VISUAL and EDITOR")
+	}
+}
+
+// The code of a terminal that was closed is that of SIGHUP, which comes with it.
+func TestClosedTerminal(t *testing.T) {
+	if code := connect.ExitCode(fmt.Errorf("the screen: %w", closedTerminal(fmt.Errorf("drawing: %w", tui.ErrTerminal)))); code != kit.ExitSignal+1 {
+		t.Errorf("exit code %d", code)
+	}
+	if err := closedTerminal(io.EOF); err != io.EOF { //nolint:errorlint // the same error
+		t.Errorf("%v", err)
+	}
+	if closedTerminal(nil) != nil {
+		t.Error("an error without one")
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/ext/skills"
@@ -235,7 +236,7 @@ func verifySkill(ctx context.Context, c *client.Client, s *skills.Skill) (*verif
 			return nil
 		case errors.As(err, &differs):
 			v.Problems = append(v.Problems, skillProblem{uri, differs.Reason, err.Error()})
-		case errors.As(err, new(*jsonrpc.Error)), isContract(err):
+		case errors.As(err, new(*jsonrpc.Error)), connect.IsContract(err):
 			v.Problems = append(v.Problems, skillProblem{URI: uri, Text: err.Error()})
 		default:
 			return err
@@ -265,12 +266,6 @@ func verifySkill(ctx context.Context, c *client.Client, s *skills.Skill) (*verif
 		}
 	}
 	return v, nil
-}
-
-// isContract reports whether something is not what was promised of it.
-func isContract(err error) bool {
-	return errors.As(err, new(*skills.VerifyError)) || errors.As(err, new(*skills.EntryError)) ||
-		errors.As(err, new(*skills.LimitError)) || errors.Is(err, client.ErrMalformed)
 }
 
 func (p *program) printVerified(all []*verifiedSkill) error {

@@ -54,7 +54,7 @@ func (p *program) reportDown(h *host.Host, c *host.Catalog) error {
 		return c.Down[0]
 	}
 	for _, e := range c.Down {
-		p.Note("parley: %s", explain(p.SignIns.Named(e)))
+		p.Note("parley: %s", connect.Explain(p.SignIns.Named(e)))
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ the command ends with it; the task is lost then unless the server keeps it.`,
   parley call --task index repo=a/b --server https://example.com/mcp`,
 		Args: kit.UsageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, words []string) error {
-			given, err := keyValues(words[1:])
+			given, err := connect.KeyValues(words[1:])
 			if err != nil {
 				return err
 			}

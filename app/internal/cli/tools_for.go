@@ -5,20 +5,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-mcp/parley/app/internal/inspect/losses"
 	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/losses"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/schema/provider"
 )
 
 // profileOf is what a provider takes, by its name.
 func profileOf(name string) (provider.Profile, error) {
-	for _, m := range modelProviders() {
-		if m.name == name {
-			return m.schemas, nil
+	for _, p := range losses.Providers() {
+		if p.ID == name {
+			return p.Profile, nil
 		}
 	}
-	return provider.Profile{}, kit.Usagef("--for %q: write anthropic, openai or gemini", kit.Shorten(host.EscapeLine(name), maxModelName))
+	return provider.Profile{}, kit.Usagef("--for %q: write anthropic, openai or gemini", kit.Shorten(host.EscapeLine(name), kit.MaxName))
 }
 
 // A reducedTool is a tool in the JSON of 'tools --for'.
@@ -90,25 +90,4 @@ func (p *program) printToolsFor(c *host.Catalog, name string) error {
 		p.Note("%d of %d tools lose something for %s: what is left out of their schemas stands in their descriptions, and the servers still check the arguments.", changed, len(c.Tools), name)
 	}
 	return nil
-}
-
-// maxLossesShown is how many losses of one server are printed.
-const maxLossesShown = 100
-
-// describeLosses tells of losses, of a server with a number of tools.
-func describeLosses(list []*losses.Loss, tools int) string {
-	var b strings.Builder
-	for i, l := range list {
-		if i == maxLossesShown {
-			fmt.Fprintf(&b, "    and %d more\n", len(list)-i)
-			break
-		}
-		of := l.ToolNames()
-		if len(l.Tools) == tools && tools > 1 {
-			of = fmt.Sprintf("all %d tools", tools)
-		}
-		fmt.Fprintf(&b, "    %s\n        for %s, of %s\n        why: %s\n        mend: %s\n",
-			host.EscapeLine(l.What), l.ProviderNames(), host.EscapeLine(of), host.EscapeLine(l.Why), host.EscapeLine(l.Mend))
-	}
-	return b.String()
 }

@@ -130,7 +130,7 @@ func (s *sessionFlags) plan(words []string) (calls []toolCall, err error) {
 		if i == len(s.calls)-1 {
 			parts = append(parts, words...)
 		}
-		given, err := keyValues(parts[1:])
+		given, err := connect.KeyValues(parts[1:])
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/app/internal/servers/everything"
 )
 
 func (p *program) versionCommand() *cobra.Command {
@@ -20,7 +19,7 @@ func (p *program) versionCommand() *cobra.Command {
 		Args:  kit.UsageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			b := built()
-			b.Revisions = everything.New(b.Version, nil).Versions()
+			b.Revisions = kit.Versions()
 			if p.JSON {
 				return p.PrintJSON(b)
 			}

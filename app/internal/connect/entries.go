@@ -130,7 +130,7 @@ func versionsOf(list []string) []string {
 			versions = append(versions, v)
 			continue
 		}
-		for _, known := range KnownVersions() {
+		for _, known := range kit.Versions() {
 			if kind.Has(known) {
 				versions = append(versions, known)
 			}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/app/internal/servers/everything"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/transport/stdio"
 )
@@ -42,7 +41,7 @@ func (c *Connector) Servers(ctx context.Context) ([]host.Server, error) {
 		c.Named = []string{kit.Bundled}
 	}
 	if c.Protocol != "" {
-		if versions := KnownVersions(); !slices.Contains(versions, c.Protocol) {
+		if versions := kit.Versions(); !slices.Contains(versions, c.Protocol) {
 			return nil, kit.Usagef("--protocol %q: the versions are %s", c.Protocol, strings.Join(versions, ", "))
 		}
 	}
@@ -89,9 +88,6 @@ func (c *Connector) permitted(name, flag string) error {
 	}
 	return managed.Permits(s)
 }
-
-// knownVersions are the protocol versions that this program speaks.
-func KnownVersions() []string { return everything.New(kit.Version(), nil).Versions() }
 
 // ownProgram returns the path of this program. The system does not know it where
 // /proc is not mounted; then it is where the name leads that it was started by.

@@ -1,6 +1,10 @@
 package kit
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+
+	"github.com/parley-mcp/parley/server"
+)
 
 // Commit is set by the linker when a release is built, since the go command
 // tells a program of a module nothing about the commit.
@@ -13,3 +17,6 @@ func Version() string {
 	}
 	return "devel"
 }
+
+// Versions returns the protocol versions that the program speaks, the newest first.
+func Versions() []string { return server.New("parley", Version(), nil).Versions() }

@@ -47,3 +47,14 @@ func RoundDuration(d time.Duration) string {
 	}
 	return fmt.Sprintf("%d seconds", (d+time.Second-1)/time.Second)
 }
+
+// MaxName is how many bytes of a name are shown in a sentence.
+const MaxName = 40
+
+// IsPlainName reports whether a name, which a server may have chosen, has only letters and digits of ASCII,
+// dots, hyphens and underscores.
+func IsPlainName(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
+	})
+}

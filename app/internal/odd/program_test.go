@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
-	"github.com/parley-mcp/parley/app/internal/inspect/bridge"
+	"github.com/parley-mcp/parley/app/internal/bridge"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/odd"
 	"github.com/parley-mcp/parley/client"

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-mcp/parley/app/internal/inspect/contract"
-	"github.com/parley-mcp/parley/app/internal/inspect/losses"
+	"github.com/parley-mcp/parley/app/internal/losses"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/schema"

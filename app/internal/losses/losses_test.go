@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-mcp/parley/app/internal/inspect/losses"
+	"github.com/parley-mcp/parley/app/internal/losses"
 	"github.com/parley-mcp/parley/mcp"
 )
 

@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"context"
@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"regexp"
+	"slices"
 	"strings"
-	"syscall"
 
-	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/model/provider"
-	"github.com/parley-mcp/parley/app/internal/tui"
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/ext/skills"
 	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -25,21 +23,22 @@ import (
 	"github.com/parley-mcp/parley/transport/web"
 )
 
-// exitCode returns the exit code of an error.
-func exitCode(err error) int {
+// ExitCode returns the exit code of an error.
+func ExitCode(err error) int {
 	var silent *kit.SilentError
+	var coded *kit.CodeError
 	var usage *kit.UsageError
 	var unreachable *host.ServerError
 	var answered *jsonrpc.Error
 	var status *web.StatusError
-	access, isAccess := connect.ExitAccess(err)
+	access, isAccess := ExitAccess(err)
 	switch {
 	case errors.As(err, &silent):
 		return silent.Code
 	case errors.Is(err, kit.ErrInterrupted):
 		return kit.ExitInterrupted
-	case errors.Is(err, tui.ErrTerminal): // the signal of it may come later, or not at all
-		return kit.ExitSignal + int(syscall.SIGHUP)
+	case errors.As(err, &coded):
+		return coded.Code
 	case errors.As(err, &usage):
 		return kit.ExitUsage
 	case isAccess:
@@ -52,38 +51,27 @@ func exitCode(err error) int {
 		errors.Is(err, transport.ErrClosed),
 		errors.Is(err, transport.ErrInterrupted), errors.Is(err, transport.ErrStalled):
 		return kit.ExitUnreachable
-	case errors.As(err, &answered), isAny(err, serverFaults):
+	case errors.As(err, &answered), IsServerFault(err):
 		return kit.ExitTool
-	case isContract(err):
+	case IsContract(err):
 		return kit.ExitContract
 	}
 	return kit.ExitInternal
 }
 
-// serverFaults are what a server can do wrong that can be reached.
-var serverFaults = []error{
-	client.ErrNotCapable, client.ErrTimeout, client.ErrResultType, client.ErrMalformed, client.ErrOutput,
-	client.ErrPages, client.ErrTooManyRounds, client.ErrNoTool, client.ErrUnsupportedVersion,
-	tasks.ErrCancelled,
+// IsServerFault reports whether a server that was reached did something wrong.
+func IsServerFault(err error) bool {
+	return slices.ContainsFunc(serverFaults, func(fault error) bool { return errors.Is(err, fault) })
 }
 
-func isAny(err error, targets []error) bool {
-	for _, target := range targets {
-		if errors.Is(err, target) {
-			return true
-		}
-	}
-	return false
-}
-
-// explain makes a sentence of an error: what failed, why, and what to do.
-func explain(err error) string {
-	var logged *connect.LoggedError
+// Explain returns the text of an error for the user: what failed, why, and what to do.
+func Explain(err error) string {
+	var logged *LoggedError
 	if errors.As(err, &logged) {
-		return explain(logged.Err) + logged.Said
+		return Explain(logged.Err) + logged.Said
 	}
 	text := kit.ErrorText(err)
-	if access, ok := connect.ExplainAccess(err); ok {
+	if access, ok := ExplainAccess(err); ok {
 		return access
 	}
 	var consent *host.ConsentError
@@ -121,10 +109,10 @@ func explain(err error) string {
 // shell. Names are a server's: one that holds more than plain characters could
 // end the quotes, or be a pattern for other tools, and is not put there.
 func pattern(e *host.ConsentError) string {
-	if e.Kind == policy.KindSkill && plainName.MatchString(e.Server) { // of this server, any
+	if e.Kind == policy.KindSkill && kit.IsPlainName(e.Server) { // of this server, any
 		return " 'skill:" + e.Server + "/*'"
 	}
-	if !plainName.MatchString(e.Name) || !plainName.MatchString(e.Server) {
+	if !kit.IsPlainName(e.Name) || !kit.IsPlainName(e.Server) {
 		return ""
 	}
 	p := e.Server + "/" + e.Name
@@ -133,8 +121,6 @@ func pattern(e *host.ConsentError) string {
 	}
 	return " '" + p + "'"
 }
-
-var plainName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 // missing says what to do for a server that needs what this run does not offer.
 func missing(e *jsonrpc.Error) string {
@@ -146,4 +132,17 @@ func missing(e *jsonrpc.Error) string {
 		return "\n  It asks for a person: run it at a terminal"
 	}
 	return ""
+}
+
+// IsContract reports whether something is not what was promised of it.
+func IsContract(err error) bool {
+	return errors.As(err, new(*skills.VerifyError)) || errors.As(err, new(*skills.EntryError)) ||
+		errors.As(err, new(*skills.LimitError)) || errors.Is(err, client.ErrMalformed)
+}
+
+// serverFaults are what a server can do wrong that can be reached.
+var serverFaults = []error{
+	client.ErrNotCapable, client.ErrTimeout, client.ErrResultType, client.ErrMalformed, client.ErrOutput,
+	client.ErrPages, client.ErrTooManyRounds, client.ErrNoTool, client.ErrUnsupportedVersion,
+	tasks.ErrCancelled,
 }

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/parley-mcp/parley/app/internal/inspect/bridge"
+	"github.com/parley-mcp/parley/app/internal/bridge"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/transport/streamable"
 )

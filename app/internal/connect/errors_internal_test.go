@@ -1,14 +1,13 @@
-package cli
+package connect
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/app/internal/tui"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/policy"
@@ -28,7 +27,7 @@ func TestAdviceCannotBeACommand(t *testing.T) {
 		"back`tick":              "allow it with --allow",
 		"name.with-all_of.these": "--allow 'evil/name.with-all_of.these'",
 	} {
-		text := explain(&host.ConsentError{Kind: policy.KindTool, Server: "evil", Name: name, Why: "nobody can be asked"})
+		text := Explain(&host.ConsentError{Kind: policy.KindTool, Server: "evil", Name: name, Why: "nobody can be asked"})
 		if !strings.HasSuffix(text, wanted) {
 			t.Errorf("%q: %s", name, text)
 		}
@@ -46,12 +45,12 @@ func TestExitCodes(t *testing.T) {
 		client.ErrTooManyRounds:                 kit.ExitTool,
 		client.ErrInputRefused:                  kit.ExitConsent,
 		kit.ErrInterrupted:                      kit.ExitInterrupted,
-		tui.ErrTerminal:                         kit.ExitSignal + 1, // as SIGHUP, which comes with it
+		&kit.CodeError{Code: 77, Err: io.EOF}:   77,
 		kit.Usagef("wrong"):                     kit.ExitUsage,
 		&kit.SilentError{Code: kit.ExitConsent}: kit.ExitConsent,
 		&host.ServerError{Err: nil}:             kit.ExitUnreachable,
 	} {
-		if got := exitCode(fmt.Errorf("doing something: %w", err)); got != want {
+		if got := ExitCode(fmt.Errorf("doing something: %w", err)); got != want {
 			t.Errorf("%v: exit code %d, want %d", err, got, want)
 		}
 	}
@@ -63,30 +62,8 @@ func TestRunErrors(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{&host.BudgetError{What: "steps", Limit: "3 steps"}, errors.New("the model is overloaded")} {
 		wrapped := fmt.Errorf("run: %w", err)
-		if code := exitCode(wrapped); code != kit.ExitInternal || !strings.Contains(explain(wrapped), err.Error()) {
-			t.Errorf("%v: exit code %d, %q", err, code, explain(wrapped))
-		}
-	}
-}
-
-// A flag that cannot be read is told with what to write, and not in the words of Go.
-func TestFlagErrors(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"auth", "user", "list", "--limit", "x"}, `--limit "x": write a whole number; see 'parley auth user list --help'`},
-		{[]string{"serve", "memory", "--max-file", "99999999999999999999"}, `--max-file "99999999999999999999": the number is too large; see 'parley serve memory --help'`},
-		{[]string{"auth", "serve", "--access-lifetime", "5"}, `--access-lifetime "5": write a number with its unit, such as 90s, 5m or 24h; see 'parley auth serve --help'`},
-		{[]string{"auth", "serve", "--allow-device=x"}, `--allow-device "x": write true or false; see 'parley auth serve --help'`},
-		{[]string{"auth", "serve", "--alow-device"}, `unknown flag: --alow-device; see 'parley auth serve --help'`},
-	} {
-		root := newRoot(&kit.Streams{Out: new(bytes.Buffer), Err: new(bytes.Buffer)})
-		root.SetArgs(c.args)
-		root.SilenceErrors, root.SilenceUsage = true, true
-		if err := root.ExecuteContext(t.Context()); err == nil || !strings.HasPrefix(err.Error(), c.want) {
-			t.Errorf("%q: %v, want %s", c.args, err, c.want)
+		if code := ExitCode(wrapped); code != kit.ExitInternal || !strings.Contains(Explain(wrapped), err.Error()) {
+			t.Errorf("%v: exit code %d, %q", err, code, Explain(wrapped))
 		}
 	}
 }
