@@ -109,18 +109,18 @@ soak-kills: ## processes that are killed hundreds of times
 	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 40m -run '^Test(KillLosesNothing|KilledServers)$$' ./app/internal/store/tasks ./app/internal/store/local
 	PARLEY_TEST_KILLS=50 $(GO) test -count=1 -timeout 40m -run '^TestKilled(Run|Chat)$$' ./app/internal/cli
 	PARLEY_TEST_KILLS=100 $(GO) test -count=1 -timeout 40m -run '^TestKilled(Refresh|Audit)$$' ./app/internal/cli
-	PARLEY_TEST_KILLS=1000 $(GO) test -count=1 -timeout 20m -run '^TestKilled$$' ./app/internal/servers/memory
+	PARLEY_TEST_KILLS=1000 $(GO) test -count=1 -timeout 20m -run '^TestKilled$$' ./app/internal/serve/servers/memory
 	PARLEY_TEST_KILLS=400 $(GO) test -count=1 -timeout 20m -run '^TestKilled$$' ./app/internal/audit
 soak-kills-git: ## kills, swapped folders and repositories of the git server
-	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 40m -run '^TestKilled$$' ./app/internal/servers/git
-	PARLEY_TEST_SWAPS=10000 $(GO) test -count=1 -timeout 40m -run '^TestSwappedFolder$$' ./app/internal/servers/git
-	PARLEY_TEST_GIT_CASES=50 $(GO) test -count=1 -timeout 40m -run '^TestJudge' ./app/internal/servers/git
+	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 40m -run '^TestKilled$$' ./app/internal/serve/servers/git
+	PARLEY_TEST_SWAPS=10000 $(GO) test -count=1 -timeout 40m -run '^TestSwappedFolder$$' ./app/internal/serve/servers/git
+	PARLEY_TEST_GIT_CASES=50 $(GO) test -count=1 -timeout 40m -run '^TestJudge' ./app/internal/serve/servers/git
 soak-rounds: ## a million steps of a model of sessions, and hosts and screens that begin and end a hundred times
 	PARLEY_TEST_STEPS=1000000 $(GO) test -count=1 -run '^TestModel$$' ./transport/streamable
 	PARLEY_TEST_MEASURE=1 $(GO) test -v -count=1 -timeout 20m -run '^TestMeasureSize$$' ./app/internal/authserver/admin
 	PARLEY_TEST_ROUNDS=100 $(GO) test -count=1 -timeout 40m -run '^Test(RoundsOf.*|EndsOfScreen)$$' ./host ./app/internal/cli
 soak-chaos: ## faults of connections with hundreds of seeds; needs npm for the SDKs of others
-	PARLEY_TEST_SEEDS=200 $(GO) test -count=1 -timeout 40m -run '^TestClientOver' ./app/internal/inspect/chaos
+	PARLEY_TEST_SEEDS=200 $(GO) test -count=1 -timeout 40m -run '^TestClientOver' ./app/internal/tester/inspect/chaos
 	PARLEY_TEST_SEEDS=20 $(GO) test -count=1 -timeout 60m -run '^TestBuiltinsBehindChaos$$' ./app/internal/cli
 	if [ -d app/interop/peers/node_modules ]; then cd app/interop && PARLEY_TEST_SEEDS=200 PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -count=1 -timeout 90m -run '^TestChaos' .; fi
 soak-load: ## keys that change under load

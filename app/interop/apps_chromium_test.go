@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"github.com/parley-mcp/parley/app/internal/servers/everything"
+	"github.com/parley-mcp/parley/app/internal/serve/servers/everything"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/ext/apps"
 	"github.com/parley-mcp/parley/mcp"

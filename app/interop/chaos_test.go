@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-mcp/parley/app/internal/inspect/chaos"
+	"github.com/parley-mcp/parley/app/internal/tester/inspect/chaos"
 	"github.com/parley-mcp/parley/app/interop/ours"
 	"github.com/parley-mcp/parley/transport/streamable"
 )

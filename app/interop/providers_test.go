@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/parley-mcp/parley/app/internal/providertest"
-	"github.com/parley-mcp/parley/app/internal/servers/everything"
+	"github.com/parley-mcp/parley/app/internal/serve/servers/everything"
 	"github.com/parley-mcp/parley/transport/streamable"
 )
 

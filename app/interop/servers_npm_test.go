@@ -19,7 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/parley-mcp/parley/app/internal/inspect/doctor"
+	"github.com/parley-mcp/parley/app/internal/tester/inspect/doctor"
 )
 
 // An npmServer is a server that people use, from npm, and what is known of it.

@@ -76,27 +76,27 @@ func TestImports(t *testing.T) {
 		"transport to feature": {
 			file: "transport/stdio/a.go",
 			text: `package stdio; import _ "` + home + `mcp"`,
-			want: []string{"transport/stdio/a.go:1: transport/stdio must not import " + home + "mcp: see the import table in docs/architecture.md"},
+			want: []string{"transport/stdio/a.go:1: transport/stdio must not import " + home + "mcp: see the import table in internal/archtest/table.go"},
 		},
 		"transport to transport": {
 			file: "transport/mem/a.go",
 			text: `package mem; import _ "` + home + `transport/stdio"`,
-			want: []string{"transport/mem/a.go:1: transport/mem must not import " + home + "transport/stdio: see the import table in docs/architecture.md"},
+			want: []string{"transport/mem/a.go:1: transport/mem must not import " + home + "transport/stdio: see the import table in internal/archtest/table.go"},
 		},
 		"client to server": {
 			file: "client/a.go",
 			text: `package client; import _ "` + home + `server"`,
-			want: []string{"client/a.go:1: client must not import " + home + "server: see the import table in docs/architecture.md"},
+			want: []string{"client/a.go:1: client must not import " + home + "server: see the import table in internal/archtest/table.go"},
 		},
 		"the root package": {
 			file: "client/a.go",
 			text: `package client; import _ "github.com/parley-mcp/parley"`,
-			want: []string{"client/a.go:1: client must not import github.com/parley-mcp/parley: see the import table in docs/architecture.md"},
+			want: []string{"client/a.go:1: client must not import github.com/parley-mcp/parley: see the import table in internal/archtest/table.go"},
 		},
 		"a name that only begins like another": {
 			file: "ext/tasks/a.go",
 			text: `package tasks; import _ "` + home + `mcptest"`,
-			want: []string{"ext/tasks/a.go:1: ext/tasks must not import " + home + "mcptest: see the import table in docs/architecture.md"},
+			want: []string{"ext/tasks/a.go:1: ext/tasks must not import " + home + "mcptest: see the import table in internal/archtest/table.go"},
 		},
 		"public": {
 			file: "mcptest/a.go",
@@ -105,17 +105,17 @@ func TestImports(t *testing.T) {
 		"public but": {
 			file: "mcptest/a.go",
 			text: `package mcptest; import _ "` + home + `oauth/guard"`,
-			want: []string{"mcptest/a.go:1: mcptest must not import " + home + "oauth/guard: see the import table in docs/architecture.md"},
+			want: []string{"mcptest/a.go:1: mcptest must not import " + home + "oauth/guard: see the import table in internal/archtest/table.go"},
 		},
 		"public to internal": {
-			file: "app/internal/tui/a.go",
+			file: "app/internal/chat/tui/a.go",
 			text: `package tui; import _ "` + home + `internal/wire"`,
-			want: []string{"app/internal/tui/a.go:1: app/internal/tui must not import " + home + "internal/wire: see the import table in docs/architecture.md"},
+			want: []string{"app/internal/chat/tui/a.go:1: app/internal/chat/tui must not import " + home + "internal/wire: see the import table in internal/archtest/table.go"},
 		},
 		"app to app": {
-			file: "app/internal/tui/a.go",
+			file: "app/internal/chat/tui/a.go",
 			text: `package tui; import _ "` + home + `app/internal/config"`,
-			want: []string{"app/internal/tui/a.go:1: app/internal/tui must not import " + home + "app/internal/config: see the import table in docs/architecture.md"},
+			want: []string{"app/internal/chat/tui/a.go:1: app/internal/chat/tui must not import " + home + "app/internal/config: see the import table in internal/archtest/table.go"},
 		},
 		"cli to app": {
 			file: "app/internal/cli/a.go",
@@ -124,7 +124,7 @@ func TestImports(t *testing.T) {
 		"main to library": {
 			file: "app/cmd/parley/a.go",
 			text: `package main; import _ "` + home + `server"`,
-			want: []string{"app/cmd/parley/a.go:1: app/cmd/parley must not import " + home + "server: see the import table in docs/architecture.md"},
+			want: []string{"app/cmd/parley/a.go:1: app/cmd/parley must not import " + home + "server: see the import table in internal/archtest/table.go"},
 		},
 		"contrib to the library": {
 			file: "contrib/otel/a.go",
@@ -133,19 +133,19 @@ func TestImports(t *testing.T) {
 		"library to contrib": {
 			file: "mcptest/a.go",
 			text: `package mcptest; import _ "` + home + `contrib/otel"`,
-			want: []string{"mcptest/a.go:1: mcptest must not import " + home + "contrib/otel: see the import table in docs/architecture.md"},
+			want: []string{"mcptest/a.go:1: mcptest must not import " + home + "contrib/otel: see the import table in internal/archtest/table.go"},
 		},
 		"contrib to contrib": {
 			file: "contrib/otel/a.go",
 			text: `package otelmcp; import _ "` + home + `contrib/prometheus/metrics"`,
-			want: []string{"contrib/otel/a.go:1: contrib/otel must not import " + home + "contrib/prometheus/metrics: see the import table in docs/architecture.md"},
+			want: []string{"contrib/otel/a.go:1: contrib/otel must not import " + home + "contrib/prometheus/metrics: see the import table in internal/archtest/table.go"},
 		},
 		"no row": {
 			file: "utils/a.go",
 			text: `package utils; import _ "` + home + `mcp"`,
 			want: []string{
 				"utils/a.go: package utils has no row in the import table of internal/archtest",
-				"utils/a.go:1: utils must not import " + home + "mcp: see the import table in docs/architecture.md",
+				"utils/a.go:1: utils must not import " + home + "mcp: see the import table in internal/archtest/table.go",
 			},
 		},
 		"second codec": {
@@ -173,9 +173,9 @@ func TestImports(t *testing.T) {
 			text: `package client_test; import _ "` + home + `server"; import _ "encoding/json"`,
 		},
 		"test outside the library": {
-			file: "app/internal/tui/a_test.go",
+			file: "app/internal/chat/tui/a_test.go",
 			text: `package tui_test; import _ "` + home + `internal/wire"`,
-			want: []string{"app/internal/tui/a_test.go:1: a test of app/internal/tui must not import " + home + "internal/wire, which is for the library alone"},
+			want: []string{"app/internal/chat/tui/a_test.go:1: a test of app/internal/chat/tui must not import " + home + "internal/wire, which is for the library alone"},
 		},
 		"testdata": {
 			file: "client/testdata/a.go",
@@ -455,28 +455,11 @@ func TestModulesMissing(t *testing.T) {
 	}
 }
 
-func TestPage(t *testing.T) {
-	whole := "# Architecture\n\n" + archtest.Table() + "\nmore\n"
-	got, err := archtest.Page(repository(map[string]string{"docs/architecture.md": whole}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	expect(t, got)
-
-	wider := strings.Replace(whole, "| `host` | `mcp`", "| `host` | `server`, `mcp`", 1)
-	got, err = archtest.Page(repository(map[string]string{"docs/architecture.md": wider}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	expect(t, got, "docs/architecture.md: the import table is not the one of internal/archtest, which is:\n"+archtest.Table())
-}
-
 // TestCheck shows that Check brings all rules together, in order of place,
 // and that a file which does not parse is a problem and no end of the check.
 func TestCheck(t *testing.T) {
 	files := sound()
 	maps.Copy(files, map[string]string{
-		"docs/architecture.md":   archtest.Table(),
 		"internal/revision/a.go": "// Package revision has one row.\npackage revision\nconst row = \"2025-06-18\"",
 		"mcp/broken.go":          "package",
 		"schema/a.go":            "package schema; import _ \"encoding/json\"\nconst d = \"2025-06-18\"",

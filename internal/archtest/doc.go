@@ -6,6 +6,6 @@
 // Files are read and parsed here, not listed by "go list", so that the test
 // cache sees every file and never answers for a tree that has changed.
 //
-// A rule is changed by changing its table, and docs/architecture.md or a
-// record in docs/decisions with it.
+// table.go is the only place of the import rules. A choice behind a rule that changes is recorded in
+// docs/decisions.
 package archtest

@@ -1,8 +1,6 @@
 package archtest
 
 import (
-	"fmt"
-	"io/fs"
 	"strconv"
 	"strings"
 )
@@ -110,7 +108,7 @@ func breach(src source, r row, path string) string {
 		return ""
 	case ours:
 		if !r.allows(pkg) {
-			return src.pkg + " must not import " + path + ": see the import table in docs/architecture.md"
+			return src.pkg + " must not import " + path + ": see the import table in internal/archtest/table.go"
 		}
 		return ""
 	}
@@ -120,50 +118,4 @@ func breach(src source, r row, path string) string {
 		}
 	}
 	return ""
-}
-
-// tablePage is where people read the import table.
-const tablePage = "docs/architecture.md"
-
-// Table gives the import table as the rows of a Markdown table, one line for
-// each row.
-func Table() string {
-	var b strings.Builder
-	for _, r := range rows {
-		fmt.Fprintf(&b, "| %s | %s |\n", cell(r.packages), cell(r.may))
-	}
-	return b.String()
-}
-
-// cell gives a list of names as code, with words for what is no package.
-func cell(names string) string {
-	var words []string
-	for name := range strings.FieldsSeq(names) {
-		not, taken := strings.CutPrefix(name, "!")
-		switch {
-		case taken:
-			words = append(words, "not `"+not+"`")
-		case name == "public":
-			words = append(words, "every public package of the library")
-		default:
-			words = append(words, "`"+name+"`")
-		}
-	}
-	if words == nil {
-		return "nothing of ours"
-	}
-	return strings.Join(words, ", ")
-}
-
-// Page reports a page of the architecture that shows another import table
-// than the one in force. An error says that it cannot be read.
-func Page(fsys fs.FS) ([]Problem, error) {
-	page, err := fs.ReadFile(fsys, tablePage)
-	if err != nil {
-		return nil, fmt.Errorf("reading the import table for people: %w", err)
-	}
-	if !strings.Contains(string(page), Table()) {
-		return []Problem{{File: tablePage, Text: "the import table is not the one of internal/archtest, which is:\n" + Table()}}, nil
-	}
-	return nil, nil
 }

@@ -63,18 +63,25 @@ var rows = []row{
 	{"contrib/...", "public"},
 	{"app/cmd/parley app/cmd/parley-docs", "app/internal/cli app/internal/kit"},
 	{"app/internal/cli", "public contrib/... app/internal/..."},
+	// Groups of commands: none imports another.
+	{"app/internal/chat", "public app/internal/connect app/internal/kit app/internal/face app/internal/config app/internal/discover app/internal/losses app/internal/safefile app/internal/model/... app/internal/store/local app/internal/chat/tui/..."},
+	{"app/internal/use", "public app/internal/connect app/internal/kit app/internal/losses app/internal/model app/internal/store/..."},
+	{"app/internal/tester", "public contrib/... app/internal/connect app/internal/kit app/internal/config app/internal/face app/internal/losses app/internal/mask app/internal/bridge app/internal/front app/internal/model app/internal/store/local app/internal/tester/..."},
+	{"app/internal/serve", "public contrib/... app/internal/connect app/internal/kit app/internal/bridge app/internal/front app/internal/store/tasks app/internal/serve/..."},
 	{
 		"app/internal/authserver",
 		"public contrib/... app/internal/kit app/internal/front app/internal/audit app/internal/telemetry app/internal/store/... app/internal/authserver/...",
 	},
-	{"app/internal/serve", "public contrib/... app/internal/kit app/internal/front app/internal/scaffold app/internal/store/tasks app/internal/servers app/internal/servers/..."},
+	// What groups share.
+	{"app/internal/connect", "public app/internal/kit app/internal/config app/internal/face app/internal/mask app/internal/model app/internal/model/provider app/internal/store/local app/internal/store/secrets"},
+	{"app/internal/bridge", "public app/internal/kit app/internal/front"},
 	{"app/internal/front", "public contrib/... app/internal/kit app/internal/telemetry"},
-	{"app/internal/kit", "public app/internal/config app/internal/discover app/internal/mask"},
+	{"app/internal/kit", "public app/internal/config app/internal/discover app/internal/face app/internal/mask"},
 	{"app/internal/model/anthropic app/internal/model/openai app/internal/model/gemini", "public app/internal/model/provider"},
-	{"app/internal/inspect/...", "public app/internal/inspect/... app/internal/face app/internal/mask"},
+	{"app/internal/tester/inspect/...", "public app/internal/tester/inspect/... app/internal/face app/internal/losses app/internal/mask"},
 	{"app/internal/face", "public app/internal/face/facetest"},
-	{"app/internal/tui/panel", "public app/internal/face app/internal/face/facetest app/internal/tui/style"},
-	{"app/internal/tui", "public app/internal/face app/internal/tui/style app/internal/tui/panel"},
+	{"app/internal/chat/tui/panel", "public app/internal/face app/internal/face/facetest app/internal/chat/tui/style"},
+	{"app/internal/chat/tui", "public app/internal/face app/internal/chat/tui/style app/internal/chat/tui/panel"},
 	{"app/internal/store/records", "public app/internal/printable app/internal/store/database app/internal/store/seal"},
 	{"app/internal/store/tasks app/internal/store/local", "public app/internal/store/database"},
 	{"app/internal/authserver/admin", "public app/internal/audit app/internal/printable app/internal/store/records app/internal/authserver/userauth"},
@@ -82,14 +89,14 @@ var rows = []row{
 	{"app/internal/audit", "public app/internal/safefile"},
 	{"app/internal/store/secrets", "public app/internal/safefile"},
 	{"app/internal/store/seal", ""},
-	{"app/internal/servers/memory", "public app/internal/servers app/internal/safefile"},
+	{"app/internal/serve/servers/memory", "public app/internal/serve/servers app/internal/safefile"},
 	{"app/internal/discover", "public app/internal/config"},
-	{"app/internal/servers/fetch", "public app/internal/servers app/internal/servers/fetch/..."},
-	{"app/internal/servers/filesystem", "public app/internal/servers app/internal/servers/filesystem/... app/internal/servers/linediff"},
-	{"app/internal/servers/git", "public app/internal/servers app/internal/servers/git/..."},
-	{"app/internal/servers/git/...", "public app/internal/servers/git/... app/internal/servers/linediff"},
-	{"app/internal/servers/linediff", ""},
-	{"app/internal/servers/...", "public app/internal/servers"},
+	{"app/internal/serve/servers/fetch", "public app/internal/serve/servers app/internal/serve/servers/fetch/..."},
+	{"app/internal/serve/servers/filesystem", "public app/internal/serve/servers app/internal/serve/servers/filesystem/... app/internal/serve/servers/linediff"},
+	{"app/internal/serve/servers/git", "public app/internal/serve/servers app/internal/serve/servers/git/..."},
+	{"app/internal/serve/servers/git/...", "public app/internal/serve/servers/git/... app/internal/serve/servers/linediff"},
+	{"app/internal/serve/servers/linediff", ""},
+	{"app/internal/serve/servers/...", "public app/internal/serve/servers"},
 	{"app/interop/...", "public app/interop/..."},
 	{"app/internal/...", "public"},
 	{"conformance/...", "public conformance/..."},
@@ -139,7 +146,7 @@ var reservations = []reservation{
 		"what YAML means is decided where skills, and where configuration is read",
 	},
 	{
-		"github.com/go-git", "app/internal/servers/git/...",
+		"github.com/go-git", "app/internal/serve/servers/git/...",
 		"repositories, whose contents are of strangers, are read in one place",
 	},
 	{
@@ -147,15 +154,15 @@ var reservations = []reservation{
 		"JSON with comments is for configuration alone",
 	},
 	{
-		"github.com/fsnotify/fsnotify", "app/internal/servers/filesystem",
+		"github.com/fsnotify/fsnotify", "app/internal/serve/servers/filesystem",
 		"files are watched where they are served",
 	},
 	{
-		"codeberg.org/readeck/go-readability", "app/internal/servers/fetch/article",
+		"codeberg.org/readeck/go-readability", "app/internal/serve/servers/fetch/article",
 		"pages of strangers are bounded before they are read, in one place",
 	},
 	{
-		"github.com/JohannesKaufmann/html-to-markdown", "app/internal/servers/fetch/article",
+		"github.com/JohannesKaufmann/html-to-markdown", "app/internal/serve/servers/fetch/article",
 		"pages of strangers are bounded before they are read, in one place",
 	},
 	{
@@ -164,7 +171,7 @@ var reservations = []reservation{
 		"the vocabulary, the server and the client know no transport",
 	},
 	{
-		"golang.org/x/net", "app/internal/servers/fetch app/internal/servers/fetch/article app/internal/serve app/interop/...",
+		"golang.org/x/net", "app/internal/serve/servers/fetch app/internal/serve/servers/fetch/article app/internal/serve app/interop/...",
 		"the standard library has what others need of it",
 	},
 	{
@@ -172,7 +179,7 @@ var reservations = []reservation{
 		"the page of metrics is written without it; tests hold it to the parser",
 	},
 	{
-		"golang.org/x/text", "policy app/internal/servers/filesystem app/internal/store/records app/internal/authserver/userauth release",
+		"golang.org/x/text", "policy app/internal/serve/servers/filesystem app/internal/store/records app/internal/authserver/userauth release",
 		"paths are compared in one place, names of files, names of users and passwords in one each",
 	},
 }

@@ -124,11 +124,7 @@ func (t *Tree) Check() ([]Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := Page(t.fsys)
-	if err != nil {
-		return nil, err
-	}
-	found = slices.Concat(found, modules, page)
+	found = slices.Concat(found, modules)
 	slices.SortFunc(found, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Text, b.Text))
 	})

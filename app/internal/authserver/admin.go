@@ -49,7 +49,7 @@ func (f *adminFlags) addAdmin(set *pflag.FlagSet) {
 }
 
 // adminCommands are the commands of an operator, one for each noun.
-func (p *program) adminCommands() []*cobra.Command {
+func (g *group) adminCommands() []*cobra.Command {
 	var commands []*cobra.Command
 	for _, n := range adminNouns {
 		flags := &adminFlags{}
@@ -70,7 +70,7 @@ open too: it sees what was changed at its next request, or within 2 seconds.`,
 		f.StringVar(&flags.auditKey, "audit-key-file", "", "`FILE` with the key of the audit file, if its server has one")
 		for _, v := range admin.Verbs() {
 			if path, ok := strings.CutPrefix(v.Path, n.noun+" "); ok {
-				cmd.AddCommand(p.verbCommand(flags, v, path))
+				cmd.AddCommand(g.verbCommand(flags, v, path))
 			}
 		}
 		commands = append(commands, cmd)
@@ -79,7 +79,7 @@ open too: it sees what was changed at its next request, or within 2 seconds.`,
 }
 
 // verbCommand makes the command of a verb: its parameters are arguments and flags.
-func (p *program) verbCommand(flags *adminFlags, v *admin.Verb, name string) *cobra.Command {
+func (g *group) verbCommand(flags *adminFlags, v *admin.Verb, name string) *cobra.Command {
 	read := make(map[string]func(ctx context.Context) (any, error)) // by the name of the parameter
 	use, arguments := name, []admin.Field{}
 	for _, field := range v.Fields {
@@ -91,7 +91,7 @@ func (p *program) verbCommand(flags *adminFlags, v *admin.Verb, name string) *co
 	cmd := &cobra.Command{Use: use, Short: v.Short, Args: kit.UsageArgs(cobra.ExactArgs(len(arguments)))}
 	for _, field := range v.Fields {
 		if field.Arg == "" {
-			read[field.Name] = p.verbFlag(cmd.Flags(), field)
+			read[field.Name] = g.verbFlag(cmd.Flags(), field)
 		}
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -108,13 +108,13 @@ func (p *program) verbCommand(flags *adminFlags, v *admin.Verb, name string) *co
 				parameters[name] = given
 			}
 		}
-		return p.administer(cmd.Context(), flags, v, parameters)
+		return g.administer(cmd.Context(), flags, v, parameters)
 	}
 	return cmd
 }
 
 // verbFlag adds the flag of a parameter, and returns what reads it: nil if it was not given.
-func (p *program) verbFlag(f *pflag.FlagSet, field admin.Field) func(ctx context.Context) (any, error) {
+func (g *group) verbFlag(f *pflag.FlagSet, field admin.Field) func(ctx context.Context) (any, error) {
 	name := strings.ReplaceAll(field.Name, "_", "-")
 	given := func(value func() any) func(context.Context) (any, error) {
 		return func(context.Context) (any, error) {
@@ -130,7 +130,7 @@ func (p *program) verbFlag(f *pflag.FlagSet, field admin.Field) func(ctx context
 	switch field.Kind {
 	case admin.Secret:
 		file := f.String(name+"-file", "", "`FILE` with "+field.Help+" (default: it is asked for)")
-		return func(ctx context.Context) (any, error) { return p.password(ctx, *file) }
+		return func(ctx context.Context) (any, error) { return g.password(ctx, *file) }
 	case admin.SecretFile, admin.File:
 		file := f.String(name+"-file", "", "`FILE` with "+field.Help)
 		return func(context.Context) (any, error) {
@@ -177,14 +177,14 @@ func textFile(flag, path string) (string, error) {
 }
 
 // administer does a verb, on the records or through a server, and shows the result.
-func (p *program) administer(ctx context.Context, flags *adminFlags, v *admin.Verb, parameters map[string]any) error {
+func (g *group) administer(ctx context.Context, flags *adminFlags, v *admin.Verb, parameters map[string]any) error {
 	raw, err := json.Marshal(parameters)
 	if err != nil {
 		return kit.Usagef("the parameters cannot be written: %w", err)
 	}
 	var result admin.Result
 	if flags.admin == "" {
-		result, err = p.onRecords(ctx, flags, v, raw)
+		result, err = g.onRecords(ctx, flags, v, raw)
 	} else {
 		result, err = throughServer(ctx, flags, v, raw)
 	}
@@ -193,14 +193,14 @@ func (p *program) administer(ctx context.Context, flags *adminFlags, v *admin.Ve
 		return kit.Usagef("%w", err)
 	case err != nil:
 		return err
-	case p.JSON:
-		return p.PrintJSON(result)
+	case g.JSON:
+		return g.PrintJSON(result)
 	}
-	return p.Print(result.Text())
+	return g.Print(result.Text())
 }
 
 // onRecords does a verb on the records.
-func (p *program) onRecords(ctx context.Context, flags *adminFlags, v *admin.Verb, raw []byte) (result admin.Result, err error) {
+func (g *group) onRecords(ctx context.Context, flags *adminFlags, v *admin.Verb, raw []byte) (result admin.Result, err error) {
 	if flags.keyFile != "" {
 		return nil, kit.Usagef("--admin-key-file goes with --admin")
 	}
@@ -218,7 +218,7 @@ func (p *program) onRecords(ctx context.Context, flags *adminFlags, v *admin.Ver
 		if opening != nil {
 			return nil, opening
 		}
-		audit, opening := p.openAudit(flags.auditFile, &auditlog.Options{Key: key})
+		audit, opening := g.openAudit(flags.auditFile, &auditlog.Options{Key: key})
 		if opening != nil {
 			return nil, opening
 		}
@@ -285,7 +285,7 @@ func adminKey(address, file string) (string, error) {
 
 // startAdmin serves the administration of the records until stop is called, if there is an
 // address for it.
-func (p *program) startAdmin(ctx context.Context, flags *adminFlags, db *records.DB, o *admin.Options) (stop func(), err error) {
+func (g *group) startAdmin(ctx context.Context, flags *adminFlags, db *records.DB, o *admin.Options) (stop func(), err error) {
 	if flags.admin == "" {
 		if flags.keyFile != "" {
 			return nil, kit.Usagef("--admin-key-file goes with --admin")
@@ -300,36 +300,36 @@ func (p *program) startAdmin(ctx context.Context, flags *adminFlags, db *records
 	if err != nil {
 		return nil, kit.Usagef("--admin %s: %w", flags.admin, err)
 	}
-	handler := admin.NewHandler(admin.New(db, o), &admin.HandlerOptions{Key: key, Logger: p.ServerLogger()})
+	handler := admin.NewHandler(admin.New(db, o), &admin.HandlerOptions{Key: key, Logger: g.ServerLogger()})
 	ctx, end := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		if err := admin.Serve(ctx, ln, handler); err != nil {
-			p.Note("parley: %v", err)
+			g.Note("parley: %v", err)
 		}
 	}()
 	at := flags.admin
 	if !admin.IsSocket(at) {
 		at = ln.Addr().String()
 	}
-	p.Note("parley: administration at %s; 'parley auth user list --admin %s'", at, at)
+	g.Note("parley: administration at %s; 'parley auth user list --admin %s'", at, at)
 	return func() { end(); <-ended }, nil
 }
 
 // password is a new password: from a file, or asked for twice.
-func (p *program) password(ctx context.Context, file string) (string, error) {
+func (g *group) password(ctx context.Context, file string) (string, error) {
 	if file != "" {
 		return kit.ReadSecret("--password-file", file)
 	}
-	if !p.Streams.InTerminal || p.Streams.Secret == nil {
+	if !g.Streams.InTerminal || g.Streams.Secret == nil {
 		return "", kit.Usagef("nobody can be asked for the password here; give --password-file, or run it at a terminal")
 	}
-	first, err := p.AskSecret(ctx, "Password: ")
+	first, err := g.AskSecret(ctx, "Password: ")
 	if err != nil {
 		return "", err
 	}
-	again, err := p.AskSecret(ctx, "The same again: ")
+	again, err := g.AskSecret(ctx, "The same again: ")
 	if err != nil {
 		return "", err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
-func (p *program) auditCommand() *cobra.Command {
+func (g *group) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Verify, query and export the audit file of the authorization server",
@@ -33,11 +33,11 @@ With --admin a server reads its own audit, and no FILE is given.`,
 	}
 	flags := &adminFlags{}
 	flags.addAdmin(cmd.PersistentFlags())
-	cmd.AddCommand(p.auditVerifyCommand(flags), p.auditQueryCommand(flags), p.auditExportCommand(flags))
+	cmd.AddCommand(g.auditVerifyCommand(flags), g.auditQueryCommand(flags), g.auditExportCommand(flags))
 	return cmd
 }
 
-func (p *program) auditVerifyCommand(at *adminFlags) *cobra.Command {
+func (g *group) auditVerifyCommand(at *adminFlags) *cobra.Command {
 	var expect string
 	var flags auditFlags
 	cmd := &cobra.Command{
@@ -60,10 +60,10 @@ func (p *program) auditVerifyCommand(at *adminFlags) *cobra.Command {
 			if err != nil {
 				return auditError(source.name(), err)
 			}
-			if p.JSON {
-				return p.PrintJSON(chain)
+			if g.JSON {
+				return g.PrintJSON(chain)
 			}
-			return p.Print(chainText(&chain))
+			return g.Print(chainText(&chain))
 		},
 	}
 	cmd.Flags().StringVar(&expect, "expect", "", "`HASH` that an earlier verify printed, which a line must have, or the one before the first")
@@ -158,7 +158,7 @@ func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 	return time.Time{}, kit.Usagef("--%s %q: write a day (2026-11-25), a time (2026-11-25T08:00:00Z), or how long ago (90m, 7d)", flag, text)
 }
 
-func (p *program) auditQueryCommand(at *adminFlags) *cobra.Command {
+func (g *group) auditQueryCommand(at *adminFlags) *cobra.Command {
 	var flags filterFlags
 	cmd := &cobra.Command{
 		Use:   "query [FILE]",
@@ -172,25 +172,25 @@ func (p *program) auditQueryCommand(at *adminFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if p.JSON {
+			if g.JSON {
 				list := []json.RawMessage{}
-				err := p.queryAudit(cmd.Context(), source, &flags, func(raw []byte) error {
+				err := g.queryAudit(cmd.Context(), source, &flags, func(raw []byte) error {
 					list = append(list, json.RawMessage(string(raw)))
 					return nil
 				})
 				if err != nil {
 					return err
 				}
-				return p.PrintJSON(struct {
+				return g.PrintJSON(struct {
 					Lines []json.RawMessage `json:"lines"`
 				}{list})
 			}
-			return p.queryAudit(cmd.Context(), source, &flags, func(raw []byte) error {
+			return g.queryAudit(cmd.Context(), source, &flags, func(raw []byte) error {
 				var e auditEntry
 				if err := json.Unmarshal(raw, &e); err != nil {
 					return fmt.Errorf("a line cannot be shown: %w", err)
 				}
-				return p.Println(e.Time.Local().Format(time.DateTime) + " " + e.text())
+				return g.Println(e.Time.Local().Format(time.DateTime) + " " + e.text())
 			})
 		},
 	}
@@ -198,7 +198,7 @@ func (p *program) auditQueryCommand(at *adminFlags) *cobra.Command {
 	return cmd
 }
 
-func (p *program) auditExportCommand(at *adminFlags) *cobra.Command {
+func (g *group) auditExportCommand(at *adminFlags) *cobra.Command {
 	var flags filterFlags
 	var out string
 	cmd := &cobra.Command{
@@ -211,7 +211,7 @@ func (p *program) auditExportCommand(at *adminFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.exportAudit(cmd.Context(), source, out, &flags)
+			return g.exportAudit(cmd.Context(), source, out, &flags)
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "-", "new `FILE` to write to; - is standard output")
@@ -220,14 +220,14 @@ func (p *program) auditExportCommand(at *adminFlags) *cobra.Command {
 }
 
 // queryAudit shows the lines that flags mean, and says what could not be read.
-func (p *program) queryAudit(ctx context.Context, source auditSource, flags *filterFlags, show func(raw []byte) error) error {
+func (g *group) queryAudit(ctx context.Context, source auditSource, flags *filterFlags, show func(raw []byte) error) error {
 	filter, err := flags.filter(time.Now())
 	if err != nil {
 		return err
 	}
 	read, err := source.query(ctx, filter, show)
 	for line := range strings.Lines(read.Text()) {
-		p.Note("parley: %s: %s", source.name(), strings.TrimSpace(line))
+		g.Note("parley: %s: %s", source.name(), strings.TrimSpace(line))
 	}
 	if err != nil {
 		return auditError(source.name(), err)
@@ -235,18 +235,18 @@ func (p *program) queryAudit(ctx context.Context, source auditSource, flags *fil
 	return nil
 }
 
-func (p *program) exportAudit(ctx context.Context, source auditSource, out string, flags *filterFlags) error {
+func (g *group) exportAudit(ctx context.Context, source auditSource, out string, flags *filterFlags) error {
 	if out == "-" {
-		if p.Streams.OutTerminal {
-			return p.queryAudit(ctx, source, flags, func(raw []byte) error { return p.PrintJSONLines(string(raw)) })
+		if g.Streams.OutTerminal {
+			return g.queryAudit(ctx, source, flags, func(raw []byte) error { return g.PrintJSONLines(string(raw)) })
 		}
-		return p.writeAudit(ctx, source, p.Streams.Out, flags)
+		return g.writeAudit(ctx, source, g.Streams.Out, flags)
 	}
 	file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return kit.Usagef("--out: %w", err)
 	}
-	err = p.writeAudit(ctx, source, file, flags)
+	err = g.writeAudit(ctx, source, file, flags)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return errors.Join(err, os.Remove(out)) // what is half is nothing
 	}
@@ -254,9 +254,9 @@ func (p *program) exportAudit(ctx context.Context, source auditSource, out strin
 }
 
 // writeAudit writes lines as they are.
-func (p *program) writeAudit(ctx context.Context, source auditSource, to io.Writer, flags *filterFlags) error {
+func (g *group) writeAudit(ctx context.Context, source auditSource, to io.Writer, flags *filterFlags) error {
 	w := bufio.NewWriter(to)
-	err := p.queryAudit(ctx, source, flags, func(raw []byte) error {
+	err := g.queryAudit(ctx, source, flags, func(raw []byte) error {
 		_, err := w.Write(raw)
 		return errors.Join(err, w.WriteByte('\n'))
 	})

@@ -124,7 +124,7 @@ func TestEntryText(t *testing.T) {
 func TestAuditLost(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit")
 	var said bytes.Buffer
-	p := &program{Console: &kit.Console{Streams: &kit.Streams{Err: &said}}}
+	p := &group{Console: &kit.Console{Streams: &kit.Streams{Err: &said}}}
 	a, err := p.openAudit(file, nil)
 	if err != nil {
 		t.Fatal(err)

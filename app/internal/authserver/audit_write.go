@@ -111,7 +111,7 @@ const (
 // as JSON lines into a file. Lines that cannot be written wait until they can; meanwhile ready is false,
 // and the server refuses what would make more.
 type audit struct {
-	p       *program
+	p       *group
 	log     *auditlog.Log // nil: for people
 	names   *subjectNames // nil: only those that events have
 	lines   *metrics.Counter
@@ -125,9 +125,9 @@ type audit struct {
 }
 
 // openAudit opens an audit: that of a file, or, without one, that for people. o may be nil.
-func (p *program) openAudit(file string, o *auditlog.Options) (*audit, error) {
+func (g *group) openAudit(file string, o *auditlog.Options) (*audit, error) {
 	a := &audit{
-		p:     p,
+		p:     g,
 		lines: metrics.NewCounter("parley_auth_audit_lines_total", "Lines of the audit, by whether they were written.", "outcome"),
 	}
 	if file == "" {

@@ -7,19 +7,13 @@ import (
 	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
-// A program is one run of a command.
-type program struct {
-	*kit.Console
+// A group is the commands of the package.
+type group struct{ *kit.Console }
 
-	// misplaced reports whether flags were given that are for commands that use an MCP server.
-	misplaced func() bool
-}
-
-// Commands returns the commands. misplaced reports whether flags were given that are for commands
-// that use an MCP server.
-func Commands(c *kit.Console, misplaced func() bool) []*cobra.Command {
-	p := &program{c, misplaced}
-	return append([]*cobra.Command{
-		p.serveCommand(), p.backupCommand(), p.restoreCommand(), p.migrateCommand(), p.auditCommand(), p.secretsCommand(),
-	}, p.adminCommands()...)
+// Register adds the commands to the tree of the program.
+func Register(root *cobra.Command, c *kit.Console) {
+	g := &group{c}
+	kit.AddCommands(root, kit.GroupServe, kit.AuthCommand(append([]*cobra.Command{
+		g.serveCommand(), g.backupCommand(), g.restoreCommand(), g.migrateCommand(), g.auditCommand(), g.secretsCommand(),
+	}, g.adminCommands()...)...))
 }

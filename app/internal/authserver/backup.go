@@ -35,7 +35,7 @@ func (s *saved) noteSecrets(ctx context.Context, db *records.DB) error {
 	return err
 }
 
-func (p *program) backupCommand() *cobra.Command {
+func (g *group) backupCommand() *cobra.Command {
 	var dsn string
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
@@ -58,7 +58,7 @@ A PostgreSQL database is saved with pg_dump.`,
 				if err := report.noteSecrets(ctx, db); err != nil {
 					return err
 				}
-				return p.printSaved("saved to", args[0], report)
+				return g.printSaved("saved to", args[0], report)
 			})
 		},
 	}
@@ -66,7 +66,7 @@ A PostgreSQL database is saved with pg_dump.`,
 	return cmd
 }
 
-func (p *program) restoreCommand() *cobra.Command {
+func (g *group) restoreCommand() *cobra.Command {
 	var dsn string
 	var signOut bool
 	cmd := &cobra.Command{
@@ -81,7 +81,7 @@ again, or end all sessions and grants with --sign-out.`,
 		Example: `  parley auth restore issuer-2026-11-24.backup --sign-out`,
 		Args:    kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.restore(cmd.Context(), args[0], dsn, signOut)
+			return g.restore(cmd.Context(), args[0], dsn, signOut)
 		},
 	}
 	databaseFlag(cmd.Flags(), &dsn)
@@ -89,7 +89,7 @@ again, or end all sessions and grants with --sign-out.`,
 	return cmd
 }
 
-func (p *program) restore(ctx context.Context, file, dsn string, signOut bool) error {
+func (g *group) restore(ctx context.Context, file, dsn string, signOut bool) error {
 	target, err := databasePlace(dsn)
 	if err != nil {
 		return err
@@ -110,25 +110,25 @@ func (p *program) restore(ctx context.Context, file, dsn string, signOut bool) e
 	if err != nil {
 		return err
 	}
-	if err := p.printSaved("restored to", strings.TrimPrefix(target, "sqlite:"), report); err != nil {
+	if err := g.printSaved("restored to", strings.TrimPrefix(target, "sqlite:"), report); err != nil {
 		return err
 	}
 	if signOut {
-		p.Note("parley: users, clients and keys are those of the backup: disable, remove or revoke again what was since")
+		g.Note("parley: users, clients and keys are those of the backup: disable, remove or revoke again what was since")
 		return nil
 	}
-	p.Note("parley: what was revoked, disabled or removed since the backup is good again: do it again, or restore with --sign-out")
+	g.Note("parley: what was revoked, disabled or removed since the backup is good again: do it again, or restore with --sign-out")
 	return nil
 }
 
-func (p *program) printSaved(what, file string, report *saved) error {
+func (g *group) printSaved(what, file string, report *saved) error {
 	info, err := os.Stat(file)
 	if err != nil {
 		return fmt.Errorf("looking at what was written: %w", err)
 	}
 	report.File, report.Bytes = file, info.Size()
-	if p.JSON {
-		return p.PrintJSON(report)
+	if g.JSON {
+		return g.PrintJSON(report)
 	}
 	text := fmt.Sprintf("%s %s (%d bytes, checked)\n", what, kit.SafeWord(file), report.Bytes)
 	if report.Encrypted {
@@ -137,7 +137,7 @@ func (p *program) printSaved(what, file string, report *saved) error {
 	if report.Sessions != nil {
 		text += fmt.Sprintf("ended: %d sessions, %d grants\n", *report.Sessions, *report.Grants)
 	}
-	return p.Print(text)
+	return g.Print(text)
 }
 
 // savingError is an error of a backup, with what to do about it.
@@ -159,7 +159,7 @@ type schemaReport struct {
 	Done       bool     `json:"done"`
 }
 
-func (p *program) migrateCommand() *cobra.Command {
+func (g *group) migrateCommand() *cobra.Command {
 	var dsn string
 	var dry bool
 	cmd := &cobra.Command{
@@ -172,7 +172,7 @@ a backup.`,
 		Example: `  parley auth migrate --dry-run --database postgres://parley@db.internal/parley`,
 		Args:    kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.migrate(cmd.Context(), dsn, dry)
+			return g.migrate(cmd.Context(), dsn, dry)
 		},
 	}
 	databaseFlag(cmd.Flags(), &dsn)
@@ -180,7 +180,7 @@ a backup.`,
 	return cmd
 }
 
-func (p *program) migrate(ctx context.Context, dsn string, dry bool) error {
+func (g *group) migrate(ctx context.Context, dsn string, dry bool) error {
 	target, err := databasePlace(dsn)
 	if err != nil {
 		return err
@@ -197,16 +197,16 @@ func (p *program) migrate(ctx context.Context, dsn string, dry bool) error {
 		report.Done = true
 	}
 	switch {
-	case p.JSON:
-		return p.PrintJSON(report)
+	case g.JSON:
+		return g.PrintJSON(report)
 	case tables.Version == tables.Newest:
-		return p.Print(fmt.Sprintf("the tables are of version %d, the newest\n", tables.Version))
+		return g.Print(fmt.Sprintf("the tables are of version %d, the newest\n", tables.Version))
 	case report.Done:
-		return p.Print(fmt.Sprintf("brought the tables from version %d to %d\n", tables.Version, tables.Newest))
+		return g.Print(fmt.Sprintf("brought the tables from version %d to %d\n", tables.Version, tables.Newest))
 	}
 	text := fmt.Sprintf("the tables are of version %d, the newest is %d; 'parley auth migrate' would execute:\n", tables.Version, tables.Newest)
 	for _, statement := range tables.Statements {
 		text += "  " + strings.Join(strings.Fields(statement), " ") + ";\n"
 	}
-	return p.Print(text)
+	return g.Print(text)
 }

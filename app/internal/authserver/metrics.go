@@ -110,7 +110,7 @@ type watched struct {
 }
 
 // watch begins to show metrics and to send traces, as the flags say.
-func watch(ctx context.Context, o *front.Observe, p *program, f *pflag.FlagSet, audit *audit) (*watched, error) {
+func watch(ctx context.Context, o *front.Observe, p *group, f *pflag.FlagSet, audit *audit) (*watched, error) {
 	w := &watched{counts: newIssuerMetrics(), metered: f.Changed("metrics")}
 	provider, stopTraces, err := o.StartTraces(ctx, p.Console, f)
 	if err != nil {

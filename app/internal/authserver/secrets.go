@@ -159,14 +159,14 @@ func byKey(id string) string {
 }
 
 // openServed opens the records for a server, and tells the operator how their secrets are stored.
-func (p *program) openServed(ctx context.Context, dsn, source string, o *records.Options) (*records.DB, error) {
+func (g *group) openServed(ctx context.Context, dsn, source string, o *records.Options) (*records.DB, error) {
 	db, before, err := openSecretRecords(ctx, dsn, source, o)
 	switch {
 	case err != nil:
 	case source == "":
-		p.Note("parley: private keys are in clear in the records; --%s encrypts them", secretsKeyName)
+		g.Note("parley: private keys are in clear in the records; --%s encrypts them", secretsKeyName)
 	case before.DataKey == 0:
-		p.Note("parley: the private keys in the records are now encrypted by the key of %s; without it they are lost", source)
+		g.Note("parley: the private keys in the records are now encrypted by the key of %s; without it they are lost", source)
 	}
 	return db, err
 }
@@ -176,7 +176,7 @@ const secretsPause = time.Second
 
 // watchSecrets ends the server if another process encrypts its records, and reads new data keys
 // while it can.
-func (p *program) watchSecrets(ctx context.Context, db *records.DB, end context.CancelCauseFunc) {
+func (g *group) watchSecrets(ctx context.Context, db *records.DB, end context.CancelCauseFunc) {
 	ticker := time.NewTicker(secretsPause)
 	defer ticker.Stop()
 	for told := ""; ; {
@@ -192,7 +192,7 @@ func (p *program) watchSecrets(ctx context.Context, db *records.DB, end context.
 			return
 		case err != nil && ctx.Err() == nil && err.Error() != told:
 			told = err.Error()
-			p.ServerLogger().ErrorContext(ctx, "looking for a new data key", "error", told)
+			g.ServerLogger().ErrorContext(ctx, "looking for a new data key", "error", told)
 		}
 	}
 }
@@ -212,7 +212,7 @@ func (r *secretsReport) text() string {
 	return fmt.Sprintf("the private keys in the records are encrypted%s\ndata key %d, since %s\n", byKey(r.Key), r.DataKey, r.Created.Format(time.DateOnly))
 }
 
-func (p *program) printSecrets(ctx context.Context, db *records.DB) error {
+func (g *group) printSecrets(ctx context.Context, db *records.DB) error {
 	s, err := db.Secrets(ctx)
 	if err != nil {
 		return err
@@ -221,13 +221,13 @@ func (p *program) printSecrets(ctx context.Context, db *records.DB) error {
 	if report.Encrypted {
 		report.Created = &s.Created
 	}
-	if p.JSON {
-		return p.PrintJSON(report)
+	if g.JSON {
+		return g.PrintJSON(report)
 	}
-	return p.Print(report.text())
+	return g.Print(report.text())
 }
 
-func (p *program) secretsCommand() *cobra.Command {
+func (g *group) secretsCommand() *cobra.Command {
 	const short = "Show and rotate the key that encrypts private keys in the records of the authorization server"
 	cmd := &cobra.Command{
 		Use: "secrets", Short: short,
@@ -240,9 +240,9 @@ func (p *program) secretsCommand() *cobra.Command {
 		Use: "show", Short: "Show whether the private keys in the records are encrypted, and by which key",
 		Args: kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withOldDatabase(cmd.Context(), dsn, func(db *records.DB) error { return p.printSecrets(cmd.Context(), db) })
+			return withOldDatabase(cmd.Context(), dsn, func(db *records.DB) error { return g.printSecrets(cmd.Context(), db) })
 		},
-	}, p.rotateSecretsCommand(&dsn))
+	}, g.rotateSecretsCommand(&dsn))
 	return cmd
 }
 
@@ -252,7 +252,7 @@ type secretsRotation struct {
 	reseal    bool
 }
 
-func (p *program) rotateSecretsCommand(dsn *string) *cobra.Command {
+func (g *group) rotateSecretsCommand(dsn *string) *cobra.Command {
 	var r secretsRotation
 	cmd := &cobra.Command{
 		Use:   "rotate",
@@ -266,7 +266,7 @@ somebody may have had both the old key and a copy of the records. Servers that r
 read the new data key within 2 seconds. If it is interrupted, do it again.`,
 		Example: `  parley auth secrets rotate --secrets-key file:old.key --new-secrets-key file:new.key`,
 		Args:    kit.UsageArgs(cobra.NoArgs),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return p.rotateSecrets(cmd.Context(), *dsn, &r) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return g.rotateSecrets(cmd.Context(), *dsn, &r) },
 	}
 	f := cmd.Flags()
 	secretsKeyFlag(f, &r.old)
@@ -275,7 +275,7 @@ read the new data key within 2 seconds. If it is interrupted, do it again.`,
 	return cmd
 }
 
-func (p *program) rotateSecrets(ctx context.Context, dsn string, r *secretsRotation) error {
+func (g *group) rotateSecrets(ctx context.Context, dsn string, r *secretsRotation) error {
 	if r.old == "" || r.next == "" && !r.reseal {
 		return kit.Usagef("give the key of now with --%s, and the one that takes its place with --new-%s, or --reseal", secretsKeyName, secretsKeyName)
 	}
@@ -304,6 +304,6 @@ func (p *program) rotateSecrets(ctx context.Context, dsn string, r *secretsRotat
 		if _, err := db.RotateSecrets(ctx, to, &records.RotateOptions{Reseal: r.reseal}); err != nil {
 			return err
 		}
-		return p.printSecrets(ctx, db)
+		return g.printSecrets(ctx, db)
 	})
 }

@@ -59,7 +59,7 @@ type issuerFlags struct {
 // databaseName is the file with the records of an authorization server.
 const databaseName = "issuer.db"
 
-func (p *program) serveCommand() *cobra.Command {
+func (g *group) serveCommand() *cobra.Command {
 	flags := &issuerFlags{}
 	cmd := &cobra.Command{
 		Use:   "serve --http ADDRESS",
@@ -92,7 +92,7 @@ machine or in a network of its own; --issuer is the URL that it shows, and
     --resource https://mcp.example/mcp=files:read`,
 		Args: kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.serveIssuer(cmd.Context(), cmd.Flags(), flags)
+			return g.serveIssuer(cmd.Context(), cmd.Flags(), flags)
 		},
 	}
 	f := cmd.Flags()
@@ -119,10 +119,7 @@ machine or in a network of its own; --issuer is the URL that it shows, and
 }
 
 // serveIssuer serves until the person ends it.
-func (p *program) serveIssuer(ctx context.Context, set *pflag.FlagSet, flags *issuerFlags) (err error) {
-	if p.misplaced() {
-		return kit.Usagef("auth serve is a server itself; --server and --header are for commands that use one")
-	}
+func (g *group) serveIssuer(ctx context.Context, set *pflag.FlagSet, flags *issuerFlags) (err error) {
 	options, err := flags.options()
 	if err != nil {
 		return err
@@ -131,19 +128,19 @@ func (p *program) serveIssuer(ctx context.Context, set *pflag.FlagSet, flags *is
 	if err != nil {
 		return err
 	}
-	audit, err := p.openAudit(flags.audit.file, kept)
+	audit, err := g.openAudit(flags.audit.file, kept)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, audit.Close()) }()
-	watched, err := watch(ctx, &flags.Observe, p, set, audit)
+	watched, err := watch(ctx, &flags.Observe, g, set, audit)
 	if err != nil {
 		return err
 	}
 	defer watched.stop()
-	options.Audit, options.Observe, options.Logger = audit.event, watched.counts.event, p.ServerLogger()
+	options.Audit, options.Observe, options.Logger = audit.event, watched.counts.event, g.ServerLogger()
 
-	db, err := p.openServed(ctx, flags.database, flags.secrets, watched.records(flags.database))
+	db, err := g.openServed(ctx, flags.database, flags.secrets, watched.records(flags.database))
 	if err != nil {
 		return err
 	}
@@ -155,18 +152,18 @@ func (p *program) serveIssuer(ctx context.Context, set *pflag.FlagSet, flags *is
 		return err
 	}
 	name := new(atomic.Value) // of the issuer, once it is known
-	stopAdmin, err := p.startAdmin(ctx, &flags.admin, db, flags.adminOptions(audit, kept, name))
+	stopAdmin, err := g.startAdmin(ctx, &flags.admin, db, flags.adminOptions(audit, kept, name))
 	if err != nil {
 		return err
 	}
 	defer stopAdmin()
-	s := &issuerService{p: p, flags: flags, db: db, login: who, options: options, audit: audit, watched: watched, door: front.NewLateHandler(), name: name}
+	s := &issuerService{p: g, flags: flags, db: db, login: who, options: options, audit: audit, watched: watched, door: front.NewLateHandler(), name: name}
 	return s.serve(ctx)
 }
 
 // An issuerService is an authorization server that is served.
 type issuerService struct {
-	p       *program
+	p       *group
 	flags   *issuerFlags
 	db      *records.DB
 	login   issuer.Login
@@ -265,47 +262,47 @@ func loopbackAddr(addr net.Addr) bool {
 }
 
 // announceIssuer says where the server is, and what it lacks.
-func (p *program) announceIssuer(ctx context.Context, flags *issuerFlags, name, addr string, db *records.DB) {
+func (g *group) announceIssuer(ctx context.Context, flags *issuerFlags, name, addr string, db *records.DB) {
 	at := ""
 	if flags.issuer != "" {
 		at = " (listening on " + addr + ")"
 	}
-	p.Note("parley: the authorization server is %s%s; Ctrl-C ends it", name, at)
+	g.Note("parley: the authorization server is %s%s; Ctrl-C ends it", name, at)
 	for _, flag := range flags.resources {
 		uri, scopes, _ := strings.Cut(flag, "=")
-		p.Note("parley: it issues tokens for %s, with the scopes: %s", uri, cmp.Or(strings.ReplaceAll(scopes, ",", " "), "none"))
+		g.Note("parley: it issues tokens for %s, with the scopes: %s", uri, cmp.Or(strings.ReplaceAll(scopes, ",", " "), "none"))
 	}
-	p.noteHidden(ctx, flags, db)
+	g.noteHidden(ctx, flags, db)
 	if strings.HasPrefix(name, "https:") && len(flags.proxies) == 0 {
-		p.Note("parley: https ends at a proxy in front; name it with --trusted-proxy, or all who come through it share one limit of attempts")
+		g.Note("parley: https ends at a proxy in front; name it with --trusted-proxy, or all who come through it share one limit of attempts")
 	}
-	p.noteStored(ctx, flags, db)
+	g.noteStored(ctx, flags, db)
 	switch {
 	case flags.autoApprove != "":
-		p.Note("parley: whoever comes is signed in as %s, without a question", flags.autoApprove)
+		g.Note("parley: whoever comes is signed in as %s, without a question", flags.autoApprove)
 	case flags.upstream != "":
-		p.Note("parley: people sign in at %s, which must know the redirect URI %s/login/callback", flags.upstream, strings.TrimSuffix(name, "/"))
+		g.Note("parley: people sign in at %s, which must know the redirect URI %s/login/callback", flags.upstream, strings.TrimSuffix(name, "/"))
 	default:
 		if users, err := db.Users(ctx, "", 1); err == nil && len(users) == 0 {
-			p.Note("parley: there are no users yet; add one with 'parley auth user add NAME%s'", databaseHint(flags.database))
+			g.Note("parley: there are no users yet; add one with 'parley auth user add NAME%s'", databaseHint(flags.database))
 		}
 	}
 }
 
 // noteStored tells of the resources of the database.
-func (p *program) noteStored(ctx context.Context, flags *issuerFlags, db *records.DB) {
+func (g *group) noteStored(ctx context.Context, flags *issuerFlags, db *records.DB) {
 	stored, err := db.Resources(ctx)
 	switch {
 	case err != nil:
-		p.Note("parley: the resources of the database cannot be read: %v", err)
+		g.Note("parley: the resources of the database cannot be read: %v", err)
 	case len(stored) > 0:
-		p.Note("parley: it issues tokens for the resources of its database, %d; 'parley auth resource list%s' shows them", len(stored), databaseHint(flags.database))
+		g.Note("parley: it issues tokens for the resources of its database, %d; 'parley auth resource list%s' shows them", len(stored), databaseHint(flags.database))
 	case len(flags.resources) == 0:
-		p.Note("parley: it issues no tokens yet; add the MCP servers with 'parley auth resource add URI%s', or name them with --resource", databaseHint(flags.database))
+		g.Note("parley: it issues no tokens yet; add the MCP servers with 'parley auth resource add URI%s', or name them with --resource", databaseHint(flags.database))
 	}
 	for _, r := range stored {
 		if slices.ContainsFunc(flags.resources, func(flag string) bool { return sameResource(flag, r.URI) }) {
-			p.Note("parley: --resource %s hides the resource of this URI in the database", host.EscapeLine(r.URI))
+			g.Note("parley: --resource %s hides the resource of this URI in the database", host.EscapeLine(r.URI))
 		}
 	}
 }
@@ -317,13 +314,13 @@ func sameResource(flag, uri string) bool {
 }
 
 // noteHidden tells of clients of the database that those of the flags stand before.
-func (p *program) noteHidden(ctx context.Context, flags *issuerFlags, db *records.DB) {
+func (g *group) noteHidden(ctx context.Context, flags *issuerFlags, db *records.DB) {
 	told := map[string]bool{}
 	for _, flag := range flags.clients {
 		id, _, _ := strings.Cut(flag, "=")
 		if _, err := db.Client(ctx, id, time.Now()); err == nil && !told[id] {
 			told[id] = true
-			p.Note("parley: --client %s hides the client of this id in the database; 'parley auth client show %s' shows that", host.EscapeLine(id), host.EscapeLine(id))
+			g.Note("parley: --client %s hides the client of this id in the database; 'parley auth client show %s' shows that", host.EscapeLine(id), host.EscapeLine(id))
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/app/internal/serve"
 )
 
 // Main runs one command and returns the exit code of the process. The first
@@ -58,9 +57,10 @@ func Main(ctx context.Context, args []string, s *kit.Streams) int {
 
 // execute runs the command that args name.
 func execute(ctx context.Context, args []string, s *kit.Streams) error {
-	root := newRoot(s)
-	if cmd, _, err := root.Find(args); err == nil && cmd.Name() == inspectName {
-		args = spreadWords(args)
+	console := &kit.Console{Streams: s}
+	root := newRoot(console)
+	if cmd, _, err := root.Find(args); err == nil {
+		args = console.Rewritten(cmd, args)
 	}
 	root.SetArgs(append([]string{}, args...)) // cobra reads os.Args if they are nil
 	root.SetIn(s.In)
@@ -84,13 +84,11 @@ func finish(s *kit.Streams, err error) int {
 // Commands returns the tree of commands, for what is written about them: manual
 // pages and completions.
 func Commands() *cobra.Command {
-	return newRoot(&kit.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
+	return newRoot(&kit.Console{Streams: &kit.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}})
 }
 
 // newRoot makes the tree of commands.
-func newRoot(s *kit.Streams) *cobra.Command {
-	p := &program{Connector: connect.New(&kit.Console{Streams: s})}
-	alone := p.chatCommand() // what the program does without a command
+func newRoot(console *kit.Console) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "parley",
 		Short: "Use MCP servers from a terminal, with a model or by hand",
@@ -114,47 +112,18 @@ unless --server names another.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          kit.NoCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !s.InTerminal || !s.OutTerminal {
-				return cmd.Help()
-			}
-			alone.SetContext(cmd.Context())
-			return p.start(alone)
-		},
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.Flags().AddFlagSet(alone.Flags())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	// Lines of flags fit terminals of the usual width.
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	root.SetFlagErrorFunc(kit.FlagError)
-	p.Globals(root.PersistentFlags())
-	for _, g := range []struct {
-		title    string
-		commands []*cobra.Command
-	}{
-		{"Conversations:", []*cobra.Command{
-			p.chatCommand(), p.runCommand(), p.initCommand(), p.modelCommand(), p.sessionCommand(), p.historyCommand(),
-		}},
-		{"What may be done:", []*cobra.Command{
-			p.configCommand(), p.policyCommand(), p.grantsCommand(), p.pinsCommand(), p.auditCommand(), p.loginCommand(), p.logoutCommand(),
-		}},
-		{"Using servers:", []*cobra.Command{
-			p.toolsCommand(), p.callCommand(), p.tasksCommand(), p.readCommand(), p.promptCommand(), p.completeCommand(), p.skillsCommand(),
-		}},
-		{"Testing servers:", []*cobra.Command{
-			p.inspectCommand(), p.examineCommand(), p.traceCommand(), p.recordCommand(), p.replayCommand(), p.lockCommand(), p.diffCommand(),
-			p.loadCommand(), p.chaosCommand(),
-		}},
-		{"Writing and running servers:", []*cobra.Command{
-			serve.NewCommand(p.Console), p.devCommand(), p.packageCommand(), serve.Command(p.Console, p.aboutServers), p.bridgeCommand(), p.authCommand(),
-		}},
-	} {
-		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
-		for _, c := range g.commands {
-			c.GroupID = g.title
-		}
-		root.AddCommand(g.commands...)
+	kit.AddGroups(root)
+	c := connect.New(console)
+	c.Globals(root.PersistentFlags())
+	for _, register := range groups {
+		register(root, c)
 	}
-	root.AddCommand(p.versionCommand())
+	root.AddCommand(versionCommand(c.Console))
 	return root
 }

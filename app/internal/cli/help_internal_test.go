@@ -28,7 +28,7 @@ func TestHelpIsNarrow(t *testing.T) {
 			walk(c)
 		}
 	}
-	root := newRoot(&kit.Streams{Out: new(bytes.Buffer), Err: new(bytes.Buffer)})
+	root := newRoot(&kit.Console{Streams: &kit.Streams{Out: new(bytes.Buffer), Err: new(bytes.Buffer)}})
 	walk(root)
 	if len(root.Commands()) == 0 {
 		t.Error("no commands")
@@ -48,7 +48,7 @@ func TestFlagErrors(t *testing.T) {
 		{[]string{"auth", "serve", "--allow-device=x"}, `--allow-device "x": write true or false; see 'parley auth serve --help'`},
 		{[]string{"auth", "serve", "--alow-device"}, `unknown flag: --alow-device; see 'parley auth serve --help'`},
 	} {
-		root := newRoot(&kit.Streams{Out: new(bytes.Buffer), Err: new(bytes.Buffer)})
+		root := newRoot(&kit.Console{Streams: &kit.Streams{Out: new(bytes.Buffer), Err: new(bytes.Buffer)}})
 		root.SetArgs(c.args)
 		root.SilenceErrors, root.SilenceUsage = true, true
 		if err := root.ExecuteContext(t.Context()); err == nil || !strings.HasPrefix(err.Error(), c.want) {

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/parley-mcp/parley/app/internal/inspect/load"
+	"github.com/parley-mcp/parley/app/internal/tester/inspect/load"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/streamable"
 )

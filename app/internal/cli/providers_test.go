@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/providertest"
-	"github.com/parley-mcp/parley/app/internal/servers/everything"
+	"github.com/parley-mcp/parley/app/internal/serve/servers/everything"
 	"github.com/parley-mcp/parley/transport/streamable"
 )
 

@@ -18,10 +18,10 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/cli"
-	"github.com/parley-mcp/parley/app/internal/inspect/contract"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/app/internal/racetest"
+	"github.com/parley-mcp/parley/app/internal/tester/inspect/contract"
 )
 
 // Secrets that a server is sent, by the way they go.

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
-func (p *program) versionCommand() *cobra.Command {
+func versionCommand(c *kit.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Tell what this program was built from, and what it speaks",
@@ -20,10 +20,10 @@ func (p *program) versionCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			b := built()
 			b.Revisions = kit.Versions()
-			if p.JSON {
-				return p.PrintJSON(b)
+			if c.JSON {
+				return c.PrintJSON(b)
 			}
-			return b.print(p.Streams.Out)
+			return b.print(c.Streams.Out)
 		},
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-mcp/parley/app/internal/cli"
+	"github.com/parley-mcp/parley/app/internal/safefile"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -39,10 +39,11 @@ func workbench() {
 	}
 	if slices.Contains(words, aloneWord) {
 		lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+		taken := false
 		if err == nil {
-			err = cli.LockFile(lock)
+			taken, err = safefile.TryLock(lock)
 		}
-		if err != nil {
+		if !taken {
 			fmt.Fprintln(os.Stderr, "the lock is taken:", err)
 			os.Exit(1)
 		}

@@ -2,6 +2,7 @@ package connect
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -150,4 +151,28 @@ func EntryRules(entry *config.Server) []policy.Rule {
 		})
 	}
 	return rules
+}
+
+// MethodDenial returns the error for a request that the administrator denies, or nil.
+func (c *Connector) MethodDenial(server, method string, params mcp.RawValue) error {
+	var target struct {
+		Name      string       `json:"name"`
+		URI       string       `json:"uri"`
+		Arguments mcp.RawValue `json:"arguments"`
+	}
+	if json.Unmarshal(params, &target) != nil { // params were checked; such a target the server refuses
+		target.Name = ""
+	}
+	q := &policy.Query{Server: server, Name: target.Name, Arguments: target.Arguments}
+	switch method {
+	case mcp.MethodToolsCall:
+		q.Kind = policy.KindTool
+	case mcp.MethodPromptsGet:
+		q.Kind = policy.KindPrompt
+	case mcp.MethodResourcesRead:
+		q.Kind, q.Name, q.Arguments = policy.KindResource, target.URI, params
+	default:
+		return nil
+	}
+	return c.ManagedDenial(q)
 }

@@ -109,11 +109,7 @@ var errNoEntry = errors.New("no server of your configuration")
 
 // configuredServer is the server of an entry of the configuration.
 func (c *Connector) configuredServer(ctx context.Context, name string) (s host.Server, err error) {
-	err = WithStore(func(db *local.DB) error {
-		cfg, err := c.LoadConfig(ctx, "", db)
-		if err != nil {
-			return err
-		}
+	err = c.WithConfig(ctx, "", func(cfg *config.Config, db *local.DB) error {
 		entry := cfg.Server(name)
 		if entry == nil {
 			return kit.Usagef("%q is no URL, and %w; 'parley config list' shows those, and a command stands after --", name, errNoEntry)
@@ -170,11 +166,7 @@ func (c *Connector) Around(next http.RoundTripper) http.RoundTripper {
 
 // remoteEntry is the entry of a server at a URL, ready to be used.
 func (c *Connector) RemoteEntry(ctx context.Context, name string) (entry *config.Server, err error) {
-	err = WithStore(func(db *local.DB) error {
-		cfg, err := c.LoadConfig(ctx, "", db)
-		if err != nil {
-			return err
-		}
+	err = c.WithConfig(ctx, "", func(cfg *config.Config, db *local.DB) error {
 		s := cfg.Server(name)
 		switch {
 		case s == nil:
@@ -195,11 +187,7 @@ func (c *Connector) RemoteEntry(ctx context.Context, name string) (entry *config
 // what cannot be read, so that signing out works with any configuration.
 func (c *Connector) ClientEntries(ctx context.Context) []*config.Server {
 	var list []*config.Server
-	err := WithStore(func(db *local.DB) error {
-		cfg, err := c.LoadConfig(ctx, "", db)
-		if err != nil {
-			return err
-		}
+	err := c.WithConfig(ctx, "", func(cfg *config.Config, db *local.DB) error {
 		for _, s := range cfg.Servers {
 			if s.OAuth == nil || s.NoOAuth || s.Transport == config.TransportStdio {
 				continue

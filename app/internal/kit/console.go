@@ -12,6 +12,8 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/jsonrpc"
 )
@@ -22,6 +24,24 @@ type Console struct {
 	Streams *Streams
 	JSON    bool // results are written as JSON
 	Verbose bool // the log begins at debug messages
+
+	rewrites map[*cobra.Command]func(args []string) []string // what Rewrite set
+}
+
+// Rewrite sets how the arguments of the program are rewritten before they are parsed, if they name cmd.
+func (c *Console) Rewrite(cmd *cobra.Command, rewrite func(args []string) []string) {
+	if c.rewrites == nil {
+		c.rewrites = make(map[*cobra.Command]func([]string) []string)
+	}
+	c.rewrites[cmd] = rewrite
+}
+
+// Rewritten returns the arguments of the program, which name cmd, as they are parsed.
+func (c *Console) Rewritten(cmd *cobra.Command, args []string) []string {
+	if rewrite := c.rewrites[cmd]; rewrite != nil {
+		return rewrite(args)
+	}
+	return args
 }
 
 // Print writes a result. On a terminal a stranger's control characters are

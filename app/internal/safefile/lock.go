@@ -24,7 +24,7 @@ func Lock(ctx context.Context, path string) (unlock func(), err error) {
 	// Systems can wait for a lock, but not for a lock or the end of a context.
 	const longest = 250 * time.Millisecond
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, longest) {
-		taken, err := tryLock(f)
+		taken, err := TryLock(f)
 		if err != nil {
 			_ = f.Close() // the first error says more
 			return nil, err

@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// tryLock has no lock to take: without one, secrets would be lost.
-func tryLock(*os.File) (bool, error) { return false, errors.ErrUnsupported }
+// TryLock fails with errors.ErrUnsupported: this system has no lock.
+func TryLock(*os.File) (bool, error) { return false, errors.ErrUnsupported }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// tryLock takes the lock of an open file if it is free.
-func tryLock(f *os.File) (bool, error) {
+// TryLock takes the lock of an open file until it is closed, and reports whether it was free.
+func TryLock(f *os.File) (bool, error) {
 	for {
 		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
 		case err == nil:

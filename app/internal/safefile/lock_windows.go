@@ -9,8 +9,8 @@ import (
 
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 
-// tryLock takes the lock of an open file if it is free.
-func tryLock(f *os.File) (bool, error) {
+// TryLock takes the lock of an open file until it is closed, and reports whether it was free.
+func TryLock(f *os.File) (bool, error) {
 	const (
 		failImmediately = 1
 		exclusive       = 2

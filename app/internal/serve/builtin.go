@@ -38,7 +38,7 @@ type builtin struct {
 
 // An openBuiltin makes a server of its arguments. What it returns beside it, if anything, is
 // closed after the server was shut down.
-type openBuiltin func(ctx context.Context, p *program, args []string, o *builtinOptions) (*server.Server, io.Closer, error)
+type openBuiltin func(ctx context.Context, p *group, args []string, o *builtinOptions) (*server.Server, io.Closer, error)
 
 // builtinOptions are what all built-in servers are told.
 type builtinOptions struct {
@@ -62,7 +62,7 @@ type serveFlags struct {
 	readOnly bool
 }
 
-func (p *program) serveCommand() *cobra.Command {
+func (g *group) serveCommand() *cobra.Command {
 	var list bool
 	cmd := &cobra.Command{
 		Use:   "serve NAME",
@@ -112,37 +112,37 @@ environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
 			case len(args) > 0:
 				return kit.Usagef("there is no built-in server %q%s; 'parley serve --list' tells which there are", args[0], kit.DidYouMean(cmd, args[0]))
 			case list:
-				return p.listBuiltins()
+				return g.listBuiltins()
 			}
 			return kit.Usagef("serve needs the name of a server; 'parley serve --list' tells which there are")
 		},
 	}
 	cmd.Flags().BoolVar(&list, "list", false, "tell which servers there are, and what they can do to this machine")
 	for _, b := range builtins() {
-		cmd.AddCommand(p.builtinCommand(b))
+		cmd.AddCommand(g.builtinCommand(b))
 	}
 	return cmd
 }
 
 // listBuiltins prints the servers that the program contains.
-func (p *program) listBuiltins() error {
-	if p.JSON {
+func (g *group) listBuiltins() error {
+	if g.JSON {
 		list := make([]map[string]string, 0, len(builtins()))
 		for _, b := range builtins() {
 			list = append(list, map[string]string{"name": b.name, "arguments": b.use, "description": b.short, "risk": b.risk})
 		}
-		return p.PrintJSON(list)
+		return g.PrintJSON(list)
 	}
 	var text strings.Builder
 	for _, b := range builtins() {
 		fmt.Fprintf(&text, "%s\n  %s\n  Risk: %s\n", strings.TrimSpace(b.name+" "+b.use), b.short, b.risk)
 	}
-	_, err := io.WriteString(p.Streams.Out, text.String())
+	_, err := io.WriteString(g.Streams.Out, text.String())
 	return err
 }
 
 // builtinCommand makes the command that serves one server.
-func (p *program) builtinCommand(b builtin) *cobra.Command {
+func (g *group) builtinCommand(b builtin) *cobra.Command {
 	flags := &serveFlags{}
 	cmd := &cobra.Command{
 		Use:     strings.TrimSpace(b.name + " " + b.use),
@@ -161,15 +161,12 @@ func (p *program) builtinCommand(b builtin) *cobra.Command {
 	if b.readOnly {
 		f.BoolVar(&flags.readOnly, "read-only", false, "offer no tool that changes something")
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return p.serve(cmd, &b, open, args, flags) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return g.serve(cmd, &b, open, args, flags) }
 	return cmd
 }
 
 // serve serves a built-in server as the flags say.
-func (p *program) serve(cmd *cobra.Command, b *builtin, open openBuiltin, args []string, flags *serveFlags) (err error) {
-	if p.misplaced() {
-		return kit.Usagef("serve is a server itself; --server and --header are for commands that use one")
-	}
+func (g *group) serve(cmd *cobra.Command, b *builtin, open openBuiltin, args []string, flags *serveFlags) (err error) {
 	if err := flags.CheckTogether(cmd.Flags()); err != nil {
 		return err
 	}
@@ -181,7 +178,7 @@ func (p *program) serve(cmd *cobra.Command, b *builtin, open openBuiltin, args [
 	if err != nil {
 		return err
 	}
-	o.server = server.Options{StateKeys: keys, Logger: p.ServerLogger()}
+	o.server = server.Options{StateKeys: keys, Logger: g.ServerLogger()}
 	if cmd.Flags().Changed("tasks") {
 		store, err := tasks.Open(cmd.Context(), flags.tasks, nil)
 		if err != nil {
@@ -190,31 +187,31 @@ func (p *program) serve(cmd *cobra.Command, b *builtin, open openBuiltin, args [
 		defer func() { err = errors.Join(err, store.Close()) }()
 		o.tasks = store
 	}
-	s, closer, err := open(cmd.Context(), p, args, o)
+	s, closer, err := open(cmd.Context(), g, args, o)
 	if err != nil {
 		return err
 	}
 	if closer != nil {
 		defer func() { err = errors.Join(err, closer.Close()) }()
 	}
-	watch, stop, err := flags.Start(cmd.Context(), p.Console, cmd.Flags())
+	watch, stop, err := flags.Start(cmd.Context(), g.Console, cmd.Flags())
 	if err != nil {
 		return err
 	}
 	defer stop()
 	watch(s)
 	if flags.HTTP != "" {
-		return front.Serve(cmd.Context(), p.Console, &flags.Flags, &front.Service{
+		return front.Serve(cmd.Context(), g.Console, &flags.Flags, &front.Service{
 			Name: b.name, What: "serving", WriteScope: o.writeScope, Start: s.Start, Shutdown: s.Shutdown,
-			Mount: func(access web.Access) front.Endpoints { return front.MountAll(p.Console, s, access, &flags.Flags) },
+			Mount: func(access web.Access) front.Endpoints { return front.MountAll(g.Console, s, access, &flags.Flags) },
 		})
 	}
-	return p.serveStdio(cmd.Context(), b.name, s)
+	return g.serveStdio(cmd.Context(), b.name, s)
 }
 
-func (p *program) serveStdio(ctx context.Context, name string, s *server.Server) error {
-	if p.Streams.InTerminal {
-		p.Note("parley: serving %q on standard input and output, where a client is expected; Ctrl-D ends it", name)
+func (g *group) serveStdio(ctx context.Context, name string, s *server.Server) error {
+	if g.Streams.InTerminal {
+		g.Note("parley: serving %q on standard input and output, where a client is expected; Ctrl-D ends it", name)
 	}
 	s.Start() // tasks that an earlier process left are taken up before the first request
 	err := stdio.Serve(ctx, s)

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/app/internal/servers/everything"
+	"github.com/parley-mcp/parley/app/internal/serve/servers/everything"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -27,7 +27,7 @@ and pages. Nothing that it does lasts.`,
 		tasks:    true,
 		readOnly: true,
 		flags: func(*pflag.FlagSet) openBuiltin {
-			return func(_ context.Context, _ *program, _ []string, o *builtinOptions) (*server.Server, io.Closer, error) {
+			return func(_ context.Context, _ *group, _ []string, o *builtinOptions) (*server.Server, io.Closer, error) {
 				return everything.New(kit.Version(), &everything.Options{
 					WriteScope: o.writeScope, ReadOnly: o.readOnly, Server: &o.server, Tasks: o.tasks,
 				}), nil, nil

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/app/internal/servers/fetch"
+	"github.com/parley-mcp/parley/app/internal/serve/servers/fetch"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -71,7 +71,7 @@ them to it.`,
 }
 
 // open makes the server.
-func (flags *fetchFlags) open(_ context.Context, _ *program, _ []string, o *builtinOptions) (*server.Server, io.Closer, error) {
+func (flags *fetchFlags) open(_ context.Context, _ *group, _ []string, o *builtinOptions) (*server.Server, io.Closer, error) {
 	proxy, err := flags.proxyOf()
 	if err != nil {
 		return nil, nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/app/internal/servers/filesystem"
+	"github.com/parley-mcp/parley/app/internal/serve/servers/filesystem"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -34,7 +34,7 @@ its roots. Roots never widen or replace directories that are given.`,
 			var opts filesystem.Options
 			f.BoolVar(&opts.Confirm, "confirm", false, "ask the person before an existing file is changed or moved, where the client can")
 			f.Int64Var(&opts.MaxRead, "max-read", 8<<20, "read at most so many `BYTES` of files in one call")
-			return func(_ context.Context, _ *program, args []string, o *builtinOptions) (*server.Server, io.Closer, error) {
+			return func(_ context.Context, _ *group, args []string, o *builtinOptions) (*server.Server, io.Closer, error) {
 				if opts.MaxRead < 1 {
 					return nil, nil, kit.Usagef("--max-read: at least 1 byte")
 				}

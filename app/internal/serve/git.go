@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/app/internal/servers/git"
+	"github.com/parley-mcp/parley/app/internal/serve/servers/git"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -40,7 +40,7 @@ the server says so and changes nothing.`,
 			f.IntVar(&o.Limits.Files, "max-files", 500_000, "look at no more `FILES` in one call")
 			f.IntVar(&o.Limits.Commits, "max-commits", 500_000, "read no more `COMMITS` in one call")
 			f.Int64Var(&o.Limits.Object, "max-object", 64<<20, "look into no file that has more `BYTES`")
-			return func(_ context.Context, p *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
+			return func(_ context.Context, p *group, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
 				if o.Limits.Output < 1 || o.Limits.Files < 1 || o.Limits.Commits < 1 || o.Limits.Object < 1 {
 					return nil, nil, kit.Usagef("--max-output, --max-files, --max-commits and --max-object need to be at least 1")
 				}
@@ -57,17 +57,17 @@ the server says so and changes nothing.`,
 
 // checkRepositories checks the folders of --repository, and notes what a caller can reach that the
 // flags do not name.
-func (p *program) checkRepositories(dirs []string) error {
+func (g *group) checkRepositories(dirs []string) error {
 	for _, dir := range dirs {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			return kit.Usagef("--repository %q: there is no such folder", dir)
 		}
 		if above, err := git.Above(dir); err == nil && above != "" {
-			p.Note("parley: %q is in the repository %q; the whole repository is served", dir, above)
+			g.Note("parley: %q is in the repository %q; the whole repository is served", dir, above)
 		}
 	}
 	if len(dirs) == 0 {
-		p.Note("parley: without --repository DIR, a local client can use every repository in its roots, and if it has no roots every repository that you can read")
+		g.Note("parley: without --repository DIR, a local client can use every repository in its roots, and if it has no roots every repository that you can read")
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/app/internal/servers/memory"
+	"github.com/parley-mcp/parley/app/internal/serve/servers/memory"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -38,7 +38,7 @@ once; each change is on the disk when its call is answered.`,
 			f.IntVar(&o.MaxResult, "max-result", memory.DefaultMaxResult, "the most `BYTES` of JSON in one result of a tool; more comes in pages")
 			f.BoolVar(&o.SetAside, "set-aside", false, "move lines that cannot be read to FILE.rejected, instead of keeping them in the file")
 			f.BoolVar(&o.Confirm, "confirm", false, "have the person asked before something is deleted, by clients that can ask")
-			return func(_ context.Context, _ *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
+			return func(_ context.Context, _ *group, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
 				if o.MaxFile <= 0 || o.MaxResult <= 0 {
 					return nil, nil, kit.Usagef("--max-file and --max-result must be more than 0")
 				}

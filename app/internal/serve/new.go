@@ -9,24 +9,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/app/internal/scaffold"
+	"github.com/parley-mcp/parley/app/internal/serve/scaffold"
 )
 
-func (p *program) newCommand() *cobra.Command {
+func (g *group) newCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new",
 		Short: "Write the files of something new: a server",
 		Args:  kit.NoCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.newServerCommand())
+	cmd.AddCommand(g.newServerCommand())
 	return cmd
 }
 
 // newServerFlags are the flags of the command new server.
 type newServerFlags struct{ dir, module, replace string }
 
-func (p *program) newServerCommand() *cobra.Command {
+func (g *group) newServerCommand() *cobra.Command {
 	var flags newServerFlags
 	cmd := &cobra.Command{
 		Use:   "server NAME",
@@ -44,7 +44,7 @@ library on this machine.`,
   parley new server words --module github.com/ada/words --dir src/words
   parley new server words --replace ../parley`,
 		Args: kit.UsageArgs(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error { return p.newServer(args[0], &flags) },
+		RunE: func(_ *cobra.Command, args []string) error { return g.newServer(args[0], &flags) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.dir, "dir", "", "`FOLDER` to write to (default: the name)")
@@ -63,7 +63,7 @@ type newServerReport struct {
 	Next    []string `json:"next"` // commands to run
 }
 
-func (p *program) newServer(name string, flags *newServerFlags) error {
+func (g *group) newServer(name string, flags *newServerFlags) error {
 	if err := scaffold.CheckName(name); err != nil {
 		return kit.Usagef("%w", err)
 	}
@@ -83,18 +83,18 @@ func (p *program) newServer(name string, flags *newServerFlags) error {
 	if s.Replace != "" { // go.mod and go.sum are complete
 		r.Library, r.Next = "", append(r.Next[:1], r.Next[2:]...)
 	}
-	if p.JSON {
-		return p.PrintJSON(r)
+	if g.JSON {
+		return g.PrintJSON(r)
 	}
 	for _, file := range r.Files {
-		if err := p.Println(filepath.Join(r.Folder, filepath.FromSlash(file))); err != nil {
+		if err := g.Println(filepath.Join(r.Folder, filepath.FromSlash(file))); err != nil {
 			return err
 		}
 	}
 	if s.Version == "" && s.Replace == "" {
-		p.Note("parley: this program was not built from a released version, so go.mod names no version of %s;\n  'go mod tidy' takes the newest that is released, and --replace FOLDER uses a copy", scaffold.Library)
+		g.Note("parley: this program was not built from a released version, so go.mod names no version of %s;\n  'go mod tidy' takes the newest that is released, and --replace FOLDER uses a copy", scaffold.Library)
 	}
-	p.Note("parley: the server %s is written; build and test it:\n    %s", name, strings.Join(r.Next, "\n    "))
+	g.Note("parley: the server %s is written; build and test it:\n    %s", name, strings.Join(r.Next, "\n    "))
 	return nil
 }
 

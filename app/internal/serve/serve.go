@@ -1,32 +1,19 @@
-// Package serve has the commands that serve the built-in servers and write new ones.
+// Package serve has the commands that serve the built-in servers, pass others on over another transport, and
+// help to write new ones.
 package serve
 
 import (
-	"slices"
-
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/kit"
 )
 
-// A program is one run of a command.
-type program struct {
-	*kit.Console
+// A group is the commands of the package.
+type group struct{ *connect.Connector }
 
-	// misplaced reports whether flags were given that are for commands that use a server.
-	misplaced func() bool
-}
-
-// Command returns the command serve. misplaced reports whether flags were given that are for
-// commands that use a server.
-func Command(c *kit.Console, misplaced func() bool) *cobra.Command {
-	return (&program{c, misplaced}).serveCommand()
-}
-
-// NewCommand returns the command new.
-func NewCommand(c *kit.Console) *cobra.Command { return (&program{Console: c}).newCommand() }
-
-// IsBuiltin reports whether the program contains a server of a name.
-func IsBuiltin(name string) bool {
-	return slices.ContainsFunc(builtins(), func(b builtin) bool { return b.name == name })
+// Register adds the commands to the tree of the program.
+func Register(root *cobra.Command, c *connect.Connector) {
+	g := &group{c}
+	kit.AddCommands(root, kit.GroupServe, g.newCommand(), g.devCommand(), g.serveCommand(), g.bridgeCommand())
 }

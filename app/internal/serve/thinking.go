@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/app/internal/servers/thinking"
+	"github.com/parley-mcp/parley/app/internal/serve/servers/thinking"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -30,7 +30,7 @@ DISABLE_THOUGHT_LOGGING=true they are not.`,
   DISABLE_THOUGHT_LOGGING=true parley serve thinking`,
 		args: cobra.NoArgs,
 		flags: func(*pflag.FlagSet) openBuiltin {
-			return func(_ context.Context, p *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
+			return func(_ context.Context, p *group, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
 				o := thinking.Options{Server: &b.server}
 				if !strings.EqualFold(os.Getenv("DISABLE_THOUGHT_LOGGING"), "true") {
 					o.Thoughts = p.Streams.Err

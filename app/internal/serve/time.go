@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/internal/kit"
-	"github.com/parley-mcp/parley/app/internal/servers/timezone"
+	"github.com/parley-mcp/parley/app/internal/serve/servers/timezone"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -30,7 +30,7 @@ such as "W. Europe Standard Time".`,
 		args: cobra.NoArgs,
 		flags: func(f *pflag.FlagSet) openBuiltin {
 			local := f.String("local-timezone", "", "local time `ZONE`, such as Europe/Paris (default: the system time zone)")
-			return func(_ context.Context, p *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
+			return func(_ context.Context, p *group, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
 				o := timezone.Options{Server: &b.server, Local: *local}
 				if o.Local == "" {
 					var err error

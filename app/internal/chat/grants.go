@@ -1,0 +1,64 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-mcp/parley/app/internal/connect"
+	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/store/local"
+	"github.com/parley-mcp/parley/host"
+)
+
+func (st *settings) grantsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "grants",
+		Short: "List what you agreed to for longer than once, and take it back",
+		Args:  kit.NoCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return connect.WithStore(func(db *local.DB) error { return st.listGrants(cmd.Context(), db) })
+		},
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "revoke ID...", Short: "Take grants back, at once and for all sessions", Args: kit.UsageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return connect.WithStore(func(db *local.DB) error {
+				h := host.New(&host.Options{Store: db})
+				defer func() { _ = h.Close() }() // it has no servers
+				for _, id := range args {
+					if err := h.Revoke(cmd.Context(), id); errors.Is(err, host.ErrNoGrant) {
+						return kit.Usagef("there is no grant %q; 'parley grants' lists them", id)
+					} else if err != nil {
+						return err
+					}
+					st.Note("The grant %s is revoked.", host.EscapeLine(id))
+				}
+				return nil
+			})
+		},
+	})
+	return cmd
+}
+
+func (st *settings) listGrants(ctx context.Context, db *local.DB) error {
+	list, err := db.Grants(ctx)
+	if err != nil {
+		return err
+	}
+	if st.JSON {
+		return st.PrintJSON(struct {
+			Grants []host.Grant `json:"grants"`
+		}{list})
+	}
+	var b strings.Builder
+	for i := range list {
+		id, about, _ := strings.Cut(face.GrantText(&list[i], time.Now()), ": ")
+		b.WriteString(id + "  " + about + "\n")
+	}
+	return st.Print(b.String())
+}

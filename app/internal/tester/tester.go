@@ -1,0 +1,23 @@
+// Package tester has the commands that test servers: they inspect, diagnose, trace, record and replay, load,
+// disturb, compare and package them.
+package tester
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/parley-mcp/parley/app/internal/connect"
+	"github.com/parley-mcp/parley/app/internal/kit"
+)
+
+// A group is the commands of the package, with the servers that they test.
+type group struct{ *connect.Connector }
+
+// Register adds the commands to the tree of the program.
+func Register(root *cobra.Command, c *connect.Connector) {
+	g, in, pk := &group{c}, &inspector{c}, &packer{c}
+	inspect := in.inspectCommand()
+	c.Rewrite(inspect, spreadWords)
+	kit.AddCommands(root, kit.GroupTest, inspect, g.examineCommand(), g.traceCommand(), g.recordCommand(),
+		g.replayCommand(), g.lockCommand(), g.diffCommand(), g.loadCommand(), g.chaosCommand())
+	kit.AddCommands(root, kit.GroupServe, pk.packageCommand())
+}

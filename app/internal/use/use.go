@@ -1,0 +1,22 @@
+// Package use has the commands that use servers by hand: they list and call what servers offer, and sign in
+// to them.
+package use
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/parley-mcp/parley/app/internal/connect"
+	"github.com/parley-mcp/parley/app/internal/kit"
+)
+
+// A group is the commands of the package, with the servers that they use.
+type group struct{ *connect.Connector }
+
+// Register adds the commands to the tree of the program.
+func Register(root *cobra.Command, c *connect.Connector) {
+	g := &group{c}
+	kit.AddCommands(root, kit.GroupUse, g.toolsCommand(), g.callCommand(), g.tasksCommand(), g.readCommand(),
+		g.promptCommand(), g.completeCommand(), g.skillsCommand())
+	kit.AddCommands(root, kit.GroupPermissions, g.loginCommand(), g.logoutCommand())
+	kit.AddCommands(root, kit.GroupServe, kit.AuthCommand(g.statusCommand(), g.doctorCommand()))
+}
