@@ -110,6 +110,7 @@ func (g *group) verbCommand(flags *adminFlags, v *admin.Verb, name string) *cobr
 		}
 		return g.administer(cmd.Context(), flags, v, parameters)
 	}
+	g.JSONFlag(cmd)
 	return cmd
 }
 

@@ -68,6 +68,7 @@ func (g *group) auditVerifyCommand(at *adminFlags) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&expect, "expect", "", "`HASH` that an earlier verify printed, which a line must have, or the one before the first")
 	flags.addKey(cmd.Flags())
+	g.JSONFlag(cmd)
 	return cmd
 }
 
@@ -195,6 +196,7 @@ func (g *group) auditQueryCommand(at *adminFlags) *cobra.Command {
 		},
 	}
 	flags.add(cmd.Flags(), 100)
+	g.JSONFlag(cmd)
 	return cmd
 }
 

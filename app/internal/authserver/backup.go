@@ -63,6 +63,7 @@ A PostgreSQL database is saved with pg_dump.`,
 		},
 	}
 	databaseFlag(cmd.Flags(), &dsn)
+	g.JSONFlag(cmd)
 	return cmd
 }
 
@@ -86,6 +87,7 @@ again, or end all sessions and grants with --sign-out.`,
 	}
 	databaseFlag(cmd.Flags(), &dsn)
 	cmd.Flags().BoolVar(&signOut, "sign-out", false, "end all sessions, and revoke all that was granted")
+	g.JSONFlag(cmd)
 	return cmd
 }
 
@@ -177,6 +179,7 @@ a backup.`,
 	}
 	databaseFlag(cmd.Flags(), &dsn)
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be executed, and change nothing")
+	g.JSONFlag(cmd)
 	return cmd
 }
 

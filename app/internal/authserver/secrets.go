@@ -243,6 +243,7 @@ func (g *group) secretsCommand() *cobra.Command {
 			return withOldDatabase(cmd.Context(), dsn, func(db *records.DB) error { return g.printSecrets(cmd.Context(), db) })
 		},
 	}, g.rotateSecretsCommand(&dsn))
+	g.JSONFlag(cmd)
 	return cmd
 }
 

@@ -34,14 +34,17 @@ func (st *settings) auditCommand() *cobra.Command {
 				return st.Println(fmt.Sprintf("%d entries, all as they were written", n))
 			})
 		},
-	}, &cobra.Command{
+	})
+	list := &cobra.Command{
 		Use:   "list",
 		Short: "Write the audit log, the oldest entry first",
 		Args:  kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return connect.WithStore(func(db *local.DB) error { return st.listAudit(cmd.Context(), db) })
 		},
-	})
+	}
+	st.JSONFlag(list)
+	cmd.AddCommand(list)
 	return cmd
 }
 

@@ -44,7 +44,7 @@ or movement, for screen readers too. NO_COLOR is heeded.`,
 			})
 		},
 	}
-	g.conversationFlags(cmd.Flags(), &flags)
+	g.conversationFlags(cmd, &flags)
 	cmd.Flags().BoolVar(&plain, "plain", false, "whole lines, without colour or movement")
 	cmd.Flags().BoolVar(&motion, "motion", true, "on the screen, let something move while the model works")
 	return cmd

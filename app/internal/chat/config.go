@@ -108,6 +108,7 @@ func (st *settings) configListCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "list this `FILE` alone")
+	st.JSONFlag(cmd)
 	return cmd
 }
 
@@ -153,6 +154,7 @@ provider does not take is nothing wrong, since Parley leaves it out.`,
 	}
 	cmd.Flags().StringVar(&file, "config", "", "look at this `FILE` alone")
 	cmd.Flags().BoolVar(&reach, "connect", false, "start each server, too")
+	st.SessionFlags(cmd)
 	return cmd
 }
 

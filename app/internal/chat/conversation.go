@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/kit"
@@ -28,7 +28,9 @@ type conversationFlags struct {
 	model      modelFlags
 }
 
-func (g *group) conversationFlags(f *pflag.FlagSet, c *conversationFlags) {
+func (g *group) conversationFlags(cmd *cobra.Command, c *conversationFlags) {
+	g.SessionFlags(cmd)
+	f := cmd.Flags()
 	f.StringArrayVar(&g.Allow, "allow", nil, "call these tools without a question: `SERVER/TOOL`")
 	f.StringArrayVar(&g.Ask, "ask", nil, "ask about these tools in any case: `SERVER/TOOL`")
 	f.StringArrayVar(&g.Deny, "deny", nil, "never call these tools, nor show them to the model: `SERVER/TOOL`")

@@ -24,6 +24,7 @@ func (st *settings) grantsCommand() *cobra.Command {
 			return connect.WithStore(func(db *local.DB) error { return st.listGrants(cmd.Context(), db) })
 		},
 	}
+	st.JSONFlag(cmd) // not those below it
 	cmd.AddCommand(&cobra.Command{
 		Use: "revoke ID...", Short: "Take grants back, at once and for all sessions", Args: kit.UsageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -44,6 +44,7 @@ OPENAI_API_KEY, GEMINI_API_KEY), or from where 'parley model key set' keeps it.`
 		},
 	}
 	ms.modelFlags(cmd.PersistentFlags(), &flags)
+	ms.JSONFlag(cmd) // not those below it
 	key := &cobra.Command{
 		Use: "key", Short: "Keep or remove the key of a provider", Args: kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -69,7 +70,7 @@ and counts before the environment.`,
 			return ms.removeModelKey(cmd.Context(), args[0], flags.baseURL)
 		},
 	})
-	cmd.AddCommand(&cobra.Command{
+	list := &cobra.Command{
 		Use: "list [PROVIDER]", Short: "Ask a provider for its models",
 		Long: `Ask a provider which models it has, and mark the one in use. Without PROVIDER it
 is that of the model in use, or else each one for which there is a key.`,
@@ -79,7 +80,9 @@ is that of the model in use, or else each one for which there is a key.`,
 				return ms.listModels(cmd.Context(), &flags, cfg.Own, strings.Join(args, ""))
 			})
 		},
-	}, key)
+	}
+	ms.JSONFlag(list)
+	cmd.AddCommand(list, key)
 	return cmd
 }
 

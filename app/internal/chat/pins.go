@@ -32,13 +32,16 @@ where a rule allows it.`,
 			return connect.WithStore(func(db *local.DB) error { return st.listPins(cmd.Context(), db) })
 		},
 	}
-	cmd.AddCommand(&cobra.Command{
+	st.JSONFlag(cmd) // not those below it
+	show := &cobra.Command{
 		Use: "show SERVER [TOOL]", Short: "Show a definition that you agreed to; without TOOL the server's instructions",
 		Args: kit.UsageArgs(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return connect.WithStore(func(db *local.DB) error { return st.showPins(cmd.Context(), db, args) })
 		},
-	}, &cobra.Command{
+	}
+	st.JSONFlag(show)
+	cmd.AddCommand(show, &cobra.Command{
 		Use: "forget SERVER [TOOL]", Short: "Forget the definition of a tool, or all of a server",
 		Args: kit.UsageArgs(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {

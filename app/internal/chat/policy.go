@@ -179,6 +179,7 @@ func (st *settings) policyExplainCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&trusted, "trusted", false, "as if the server were trusted, so that its hints count")
 	cmd.Flags().BoolVar(&readOnly, "read-only", false, "as if the tool said of itself that it only reads")
 	cmd.Flags().StringArrayVar(&labels, "label", nil, "as if the conversation had this `LABEL`: untrusted-input, private-data")
+	st.JSONFlag(cmd)
 	return cmd
 }
 

@@ -42,7 +42,8 @@ numbers and quoted texts.`,
 			})
 		},
 	}
-	g.conversationFlags(cmd.Flags(), &flags)
+	g.conversationFlags(cmd, &flags)
+	g.JSONFlag(cmd)
 	return cmd
 }
 

@@ -55,6 +55,7 @@ func (g *group) sessionCommand() *cobra.Command {
 			})
 		},
 	}
+	g.JSONFlag(list)
 	cmd.AddCommand(list, export, remove)
 	return cmd
 }
@@ -81,7 +82,7 @@ func (g *group) listSessions(ctx context.Context, db *local.DB) error {
 }
 
 func (g *group) historyCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "history [ID]",
 		Short: "Show what happened in a session; without ID in the one used last",
 		Args:  kit.UsageArgs(cobra.MaximumNArgs(1)),
@@ -93,6 +94,8 @@ func (g *group) historyCommand() *cobra.Command {
 			return connect.WithStore(func(db *local.DB) error { return g.history(cmd.Context(), db, id) })
 		},
 	}
+	g.JSONFlag(cmd)
+	return cmd
 }
 
 // history shows the records of a session.

@@ -120,7 +120,7 @@ unless --server names another.`,
 	root.SetFlagErrorFunc(kit.FlagError)
 	kit.AddGroups(root)
 	c := connect.New(console)
-	c.Globals(root.PersistentFlags())
+	console.VerboseFlag(root)
 	for _, register := range groups {
 		register(root, c)
 	}

@@ -229,7 +229,7 @@ func TestServeHTTPUsage(t *testing.T) {
 		{[]string{"--sessionless"}, "goes with --http"},
 		{[]string{"--http", "8080"}, "HOST:PORT"},
 		{[]string{"--http", ""}, "HOST:PORT"},
-		{[]string{"--server", "everything"}, "a server itself"},
+		{[]string{"--server", "everything"}, "unknown flag: --server"},
 		{[]string{"--http", taken}, "choose another port"},
 		{[]string{"--http", ":99999"}, "a free port"},
 		{[]string{"--trusted-proxy", "127.0.0.1"}, "go with --http"},

@@ -13,7 +13,7 @@ import (
 )
 
 func versionCommand(c *kit.Console) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Tell what this program was built from, and what it speaks",
 		Args:  kit.UsageArgs(cobra.NoArgs),
@@ -26,6 +26,8 @@ func versionCommand(c *kit.Console) *cobra.Command {
 			return b.print(c.Streams.Out)
 		},
 	}
+	c.JSONFlag(cmd)
+	return cmd
 }
 
 // A buildReport is what "parley version" tells.

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/kit"
@@ -49,15 +49,29 @@ func New(console *kit.Console) *Connector {
 	return c
 }
 
-// Globals adds the flags of all commands.
-func (c *Connector) Globals(f *pflag.FlagSet) {
-	f.StringArrayVarP(&c.Named, "server", "s", nil, "`COMMAND` that starts a server, its URL, or \"everything\", which is built in;\nNAME=COMMAND names it; may be given several times")
-	f.StringArrayVar(&c.Headers, "header", nil, "`HEADER` to send to the server at a URL, as 'Name: value'; may be given several times")
-	f.StringVar(&c.Protocol, "protocol", "", "protocol `VERSION` to insist on (default: the newest that suits both)")
-	f.StringArrayVar(&c.RootDirs, "root", nil, "`DIRECTORY` to tell servers about (default: none)")
-	f.StringVar(&c.LogLevel, "logs", "", "show log messages of servers from this `LEVEL` on: debug, info, notice, warning, error, ...")
-	f.BoolVar(&c.JSON, "json", false, "write results as JSON")
-	f.BoolVarP(&c.Verbose, "verbose", "v", false, "show what goes on between this program and the servers")
+// ServerFlags adds to commands the flags that say which server to use and how to reach it, and to a command
+// with others below it for all of those.
+func (c *Connector) ServerFlags(commands ...*cobra.Command) {
+	for _, cmd := range commands {
+		f := kit.FlagsOf(cmd)
+		f.StringArrayVarP(&c.Named, "server", "s", nil, "`COMMAND` that starts a server, its URL, or \"everything\", which is built in;\nNAME=COMMAND names it (repeatable)")
+		f.StringArrayVar(&c.Headers, "header", nil, "`HEADER` to send to the server at a URL, as 'Name: value' (repeatable)")
+		f.StringVar(&c.Protocol, "protocol", "", "protocol `VERSION` to insist on (default: the newest that both support)")
+	}
+}
+
+// SessionFlags adds ServerFlags, and those of commands that tell servers of directories and show their logs.
+func (c *Connector) SessionFlags(commands ...*cobra.Command) {
+	c.ServerFlags(commands...)
+	for _, cmd := range commands {
+		c.RootFlag(cmd)
+		kit.FlagsOf(cmd).StringVar(&c.LogLevel, "logs", "", "show log messages of servers from this `LEVEL` on: debug, info, notice, warning, error, ...")
+	}
+}
+
+// RootFlag adds the flag with the directories that servers are told of.
+func (c *Connector) RootFlag(cmd *cobra.Command) {
+	kit.FlagsOf(cmd).StringArrayVar(&c.RootDirs, "root", nil, "`DIRECTORY` to tell servers about (repeatable; default: none)")
 }
 
 // Explained adds to an error from a server the server's address, if the error is about signing in, and what

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -26,6 +27,26 @@ type Console struct {
 	Verbose bool // the log begins at debug messages
 
 	rewrites map[*cobra.Command]func(args []string) []string // what Rewrite set
+}
+
+// JSONFlag adds the flag --json to commands, and to a command with others below it for all of those.
+func (c *Console) JSONFlag(commands ...*cobra.Command) {
+	for _, cmd := range commands {
+		FlagsOf(cmd).BoolVar(&c.JSON, "json", false, "write results as JSON")
+	}
+}
+
+// VerboseFlag adds the flag --verbose to all commands below root.
+func (c *Console) VerboseFlag(root *cobra.Command) {
+	root.PersistentFlags().BoolVarP(&c.Verbose, "verbose", "v", false, "show debug messages")
+}
+
+// FlagsOf returns the flags of a command, or those that it shares with the commands below it.
+func FlagsOf(cmd *cobra.Command) *pflag.FlagSet {
+	if cmd.HasSubCommands() {
+		return cmd.PersistentFlags()
+	}
+	return cmd.Flags()
 }
 
 // Rewrite sets how the arguments of the program are rewritten before they are parsed, if they name cmd.

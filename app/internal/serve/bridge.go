@@ -102,9 +102,6 @@ func (g *group) bridge(cmd *cobra.Command, args []string, flags *bridgeFlags) er
 	if err := flags.checkTogether(cmd.Flags()); err != nil {
 		return err
 	}
-	if len(g.RootDirs) > 0 {
-		return kit.Usagef("--root: servers behind a bridge are told the directories of its clients")
-	}
 	if flags.HTTP != "" { // before anything is started
 		if _, err := flags.Checked(); err != nil {
 			return err

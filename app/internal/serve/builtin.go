@@ -118,6 +118,7 @@ environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
 		},
 	}
 	cmd.Flags().BoolVar(&list, "list", false, "tell which servers there are, and what they can do to this machine")
+	g.JSONFlag(cmd)
 	for _, b := range builtins() {
 		cmd.AddCommand(g.builtinCommand(b))
 	}

@@ -50,6 +50,7 @@ library on this machine.`,
 	f.StringVar(&flags.dir, "dir", "", "`FOLDER` to write to (default: the name)")
 	f.StringVar(&flags.module, "module", "", "`PATH` of the Go module, such as github.com/ada/words (default: the name)")
 	f.StringVar(&flags.replace, "replace", "", "`FOLDER` with a copy of the library to use, in the place of a released version")
+	g.JSONFlag(cmd)
 	return cmd
 }
 

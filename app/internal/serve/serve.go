@@ -15,5 +15,7 @@ type group struct{ *connect.Connector }
 // Register adds the commands to the tree of the program.
 func Register(root *cobra.Command, c *connect.Connector) {
 	g := &group{c}
-	kit.AddCommands(root, kit.GroupServe, g.newCommand(), g.devCommand(), g.serveCommand(), g.bridgeCommand())
+	bridge := g.bridgeCommand()
+	g.ServerFlags(bridge)
+	kit.AddCommands(root, kit.GroupServe, g.newCommand(), g.devCommand(), g.serveCommand(), bridge)
 }

@@ -67,6 +67,7 @@ that follows.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return pk.writePackage(cmd, args, &flags) },
 	}
 	flags.add(cmd.Flags())
+	pk.ServerFlags(cmd) // not those below it
 	cmd.AddCommand(pk.packageCheckCommand())
 	return cmd
 }

@@ -17,7 +17,12 @@ func Register(root *cobra.Command, c *connect.Connector) {
 	g, in, pk := &group{c}, &inspector{c}, &packer{c}
 	inspect := in.inspectCommand()
 	c.Rewrite(inspect, spreadWords)
-	kit.AddCommands(root, kit.GroupTest, inspect, g.examineCommand(), g.traceCommand(), g.recordCommand(),
-		g.replayCommand(), g.lockCommand(), g.diffCommand(), g.loadCommand(), g.chaosCommand())
-	kit.AddCommands(root, kit.GroupServe, pk.packageCommand())
+	examine, trace, record, replay := g.examineCommand(), g.traceCommand(), g.recordCommand(), g.replayCommand()
+	lock, diff, load, chaos, pack := g.lockCommand(), g.diffCommand(), g.loadCommand(), g.chaosCommand(), pk.packageCommand()
+	c.SessionFlags(trace)
+	c.ServerFlags(inspect, examine, record, replay, lock, diff, load, chaos)
+	c.RootFlag(inspect)
+	c.JSONFlag(inspect, examine, trace, replay, diff, load, pack)
+	kit.AddCommands(root, kit.GroupTest, inspect, examine, trace, record, replay, lock, diff, load, chaos)
+	kit.AddCommands(root, kit.GroupServe, pack)
 }

@@ -104,9 +104,6 @@ func (f *loginFlags) check() (secret string, err error) {
 // signIn signs in to the server at a URL: it connects to it, and the refusal
 // says what it wants. The connection also shows whether it likes the tokens.
 func (g *group) signIn(ctx context.Context, flags *loginFlags, address string) error {
-	if len(g.Named)+len(g.Headers) > 0 {
-		return kit.Usagef("login takes the server's URL as its argument; --server and --header are for commands that use one")
-	}
 	if !kit.IsURL(address) {
 		return g.signInEntry(ctx, flags, address)
 	}

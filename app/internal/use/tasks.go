@@ -33,7 +33,7 @@ operator of a server.`,
 		Args: kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(g.tasksListCommand(), &cobra.Command{
+	cmd.AddCommand(&cobra.Command{
 		Use:     "get TASK",
 		Short:   "Show the state of a task",
 		Example: `  parley tasks get --server https://example.com/mcp 786512e2-9e0d-44bd-8f29-789f320fe840`,
@@ -57,6 +57,8 @@ and it may come to its result all the same: 'parley tasks get' tells.`,
 		Args:    kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE:    g.ofTask(g.taskCancel),
 	})
+	g.SessionFlags(cmd.Commands()...)
+	cmd.AddCommand(g.tasksListCommand())
 	return cmd
 }
 

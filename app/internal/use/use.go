@@ -15,8 +15,12 @@ type group struct{ *connect.Connector }
 // Register adds the commands to the tree of the program.
 func Register(root *cobra.Command, c *connect.Connector) {
 	g := &group{c}
-	kit.AddCommands(root, kit.GroupUse, g.toolsCommand(), g.callCommand(), g.tasksCommand(), g.readCommand(),
-		g.promptCommand(), g.completeCommand(), g.skillsCommand())
+	tools, call, tasks, read := g.toolsCommand(), g.callCommand(), g.tasksCommand(), g.readCommand()
+	prompt, complete, skills := g.promptCommand(), g.completeCommand(), g.skillsCommand()
+	g.SessionFlags(tools, call, read, prompt, complete, skills)
+	auth := kit.AuthCommand(g.statusCommand(), g.doctorCommand())
+	g.JSONFlag(append(auth.Commands(), tools, call, tasks, read, prompt, complete, skills)...)
+	kit.AddCommands(root, kit.GroupUse, tools, call, tasks, read, prompt, complete, skills)
 	kit.AddCommands(root, kit.GroupPermissions, g.loginCommand(), g.logoutCommand())
-	kit.AddCommands(root, kit.GroupServe, kit.AuthCommand(g.statusCommand(), g.doctorCommand()))
+	kit.AddCommands(root, kit.GroupServe, auth)
 }
