@@ -36,19 +36,19 @@ var pageMusts = []clausetest.Clause{
 	{Text: "Visibility: a page cannot call tools of another server", Side: clausetest.Client, Tests: []string{"TestPageStaysAtItsServer"}},
 	{
 		Text: "Requirements of display modes: a view is not switched to a mode that it does not declare", Side: clausetest.Host,
-		Heading: "A host with sessions", Says: "only to a display mode that the page declared",
+		Heading: "A host with sessions", Says: "only to a display mode that it declared",
 	},
 	{
 		Text: "Requirements of display modes: the mode that results is returned", Side: clausetest.Host,
-		Heading: "A host with sessions", Says: "answer with the mode that it is in",
+		Heading: "A host with sessions", Says: "answer with the resulting mode",
 	},
 	{
 		Text: "Sandbox proxy: nothing is sent to a view before it is initialized", Side: clausetest.Host,
-		Heading: "A host with sessions", Says: "Send a page nothing before it has said `ui/notifications/initialized`",
+		Heading: "A host with sessions", Says: "Send an app nothing before it has sent `ui/notifications/initialized`",
 	},
 	{
 		Text: "Host Behavior of container dimensions: the frame follows the size of the view", Side: clausetest.Host,
-		Heading: "A host with sessions", Says: "give the frame the size that `ui/notifications/size-changed` tells",
+		Heading: "A host with sessions", Says: "give the frame the size in `ui/notifications/size-changed`",
 	},
 	{
 		Text: "Notifications: the arguments of the call are sent after initialization", Side: clausetest.Host,
@@ -61,11 +61,11 @@ var pageMusts = []clausetest.Clause{
 	},
 	{
 		Text: "Notifications: that the call was cancelled is sent", Side: clausetest.Host,
-		Heading: "A host with sessions", Says: "`ui/notifications/tool-cancelled` | a `ResultRecord` whose outcome is not `done`",
+		Heading: "A host with sessions", Says: "`ui/notifications/tool-cancelled` | a `ResultRecord` with an outcome other than `done`",
 	},
 	{
 		Text: "Notifications: a view is told before it is taken down", Side: clausetest.Host,
-		Heading: "A host with sessions", Says: "`ui/resource-teardown` before you take it away",
+		Heading: "A host with sessions", Says: "`ui/resource-teardown` before you remove it",
 	},
 	{
 		Text: "Auditable Communication: calls of views are logged", Side: clausetest.Client,

@@ -31,7 +31,7 @@ var musts = []clausetest.Clause{
 	row(clausetest.Client, "UI Resource Format: a uri of another scheme is no page", "TestOf", "TestFetchRefuses"),
 	told(
 		clausetest.Server, "UI Resource Format: the form of domain is looked up in the host's documentation",
-		"A tool with a page", "look it up in that host's documentation",
+		"Add an app to a tool", "look it up in that host's documentation",
 	),
 	row(clausetest.Server, "Content Requirements: the type is text/html;profile=mcp-app", "TestHost", "TestPageContents"),
 	row(clausetest.Client, "Content Requirements: what has another type is no page", "TestFetchRefuses"),
@@ -47,15 +47,15 @@ var musts = []clausetest.Clause{
 	row(clausetest.Client, "Visibility: a page cannot call a tool without \"app\"", "TestHost", "TestCallForPageSendsNothing"),
 	told(
 		clausetest.Host, "Sandbox proxy: a host that is a web page shows it through a proxy frame",
-		"A host", "a host that is itself a web page puts a frame of another origin between itself and it",
+		"Show apps in a client", "a host that is itself a web page puts a frame of another origin between itself and it",
 	),
-	told(clausetest.Host, "Sandbox proxy: host and proxy have other origins", "A host", "at an origin that is not the host's"),
+	told(clausetest.Host, "Sandbox proxy: host and proxy have other origins", "Show apps in a client", "at an origin that is not the host's"),
 	row(clausetest.Client, "Client (Host) Capabilities: mimeTypes is declared", "TestDeclared"),
 	row(clausetest.Server, "Graceful Degradation: a result has content that says something", "TestText", "TestWithoutExtension"),
-	told(clausetest.Host, "Iframe Sandboxing: a page is shown in a sandboxed frame", "A host", "Show it in a frame with `sandbox`"),
+	told(clausetest.Host, "Iframe Sandboxing: a page is shown in a sandboxed frame", "Show apps in a client", "Show it in a frame with `sandbox`"),
 	told(
 		clausetest.Host, "Content Security Policy Enforcement: the policy is enforced",
-		"A host", "The document comes with the policy that it must be shown with",
+		"Show apps in a client", "The document comes with the policy that it must be shown with",
 	),
 	row(clausetest.Client, "Content Security Policy Enforcement: nothing undeclared can be connected to", "TestCSP", "TestCSPRefuses"),
 }
