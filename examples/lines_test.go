@@ -66,5 +66,5 @@ func TestLines(t *testing.T) {
 	}
 	page.Check(t, "migration-go-sdk.md", "lines", b.String())
 	n := lines(t, "mcpgo-typed")
-	page.Check(t, "migration-mcp-go.md", "lines", fmt.Sprintf("The whole program has %d lines of code, for %d of their example `typed_tools`.", n, typedTools))
+	page.Check(t, "migration-mcp-go.md", "lines", fmt.Sprintf("The whole program has %d lines of code; mcp-go's example `typed_tools` has %d.", n, typedTools))
 }
