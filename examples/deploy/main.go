@@ -67,9 +67,9 @@ func run(ctx context.Context, c config) error {
 	endpoint := streamable.NewHandler(s, &streamable.Options{
 		Access: web.Access{
 			Hosts:          []string{c.host}, // the public name, as clients write it
-			TrustedProxies: trusted,          // whose X-Forwarded-For counts
+			TrustedProxies: trusted,          // the server uses their X-Forwarded-For
 		},
-		Sessionless: true, // any replica takes any request
+		Sessionless: true, // any replica can serve any request
 		Logger:      slog.Default(),
 	})
 	mux := http.NewServeMux()
@@ -92,7 +92,7 @@ func run(ctx context.Context, c config) error {
 		return err
 	case <-ctx.Done():
 	}
-	ending.Store(true) // /readyz says so, and requests still come for a moment
+	ending.Store(true) // /readyz reports it; requests still arrive for a moment
 	select {
 	case err := <-failed:
 		return err
