@@ -29,7 +29,7 @@ func (s *site) register(id string) {
 }
 
 // What ends when a client is disabled or removed, in two servers at once, and that it does not come back.
-// Proves: what the guide says that ends, in docs/guide/authorization.md
+// Proves: what the guide says that ends, in docs/guide/authorization-users.md
 func TestClientEnds(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, dsn string) {

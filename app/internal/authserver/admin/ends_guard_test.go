@@ -144,7 +144,7 @@ func (g *guarded) open(token string, ended <-chan struct{}) (stream, requests bo
 
 // What each act of an operator ends at a guard with a bound: access tokens, and streams that are
 // open, within it, and nothing else.
-// Proves: the column of guards with --require-fresh, in docs/guide/authorization.md
+// Proves: the column of guards with --require-fresh, in docs/guide/authorization-users.md
 func TestEndsAtGuard(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, dsn string) {

@@ -61,7 +61,7 @@ func (s *site) act(acts [][2]string, user string) {
 }
 
 // What each act ends, at once and in both of two servers, and nothing else.
-// Proves: what the guide says that ends, in docs/guide/authorization.md
+// Proves: what the guide says that ends, in docs/guide/authorization-users.md
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, dsn string) {

@@ -11,7 +11,7 @@ import (
 )
 
 // What a user has of a scope that is for a group, while in it and afterwards, in two servers at once.
-// Proves: what the guide says that ends, in docs/guide/authorization.md
+// Proves: what the guide says that ends, in docs/guide/authorization-users.md
 func TestGroupEnds(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, dsn string) {

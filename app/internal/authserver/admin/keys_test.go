@@ -165,7 +165,7 @@ func (s *site) keyIs(what, key, token, state string, published, active bool) {
 const reload = 2 * time.Second // within it each server sees what was done
 
 // What each act does to a key, within two seconds in both of two servers.
-// Proves: what the guide says of keys, in docs/guide/authorization.md
+// Proves: what the guide says of keys, in docs/guide/authorization-keys.md
 func TestKeyActs(t *testing.T) {
 	t.Parallel()
 	databasetest.Each(t, func(t *testing.T, dsn string) {

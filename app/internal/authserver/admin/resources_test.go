@@ -44,7 +44,7 @@ func (s *site) scopeOf(server, token string) string {
 }
 
 // What ends when a resource or a scope is removed, in two servers at once, and that it does not come back.
-// Proves: what the guide says that ends, in docs/guide/authorization.md
+// Proves: what the guide says that ends, in docs/guide/authorization-users.md
 func TestResourceEnds(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, dsn string) {

@@ -313,7 +313,7 @@ func TestAttackLockOut(t *testing.T) {
 }
 
 // Attack: ten minutes of guesses from a thousand addresses. The browser where the user signed in
-// before gets in at any time, and guesses are held to the rate that docs/guide/authorization.md
+// before gets in at any time, and guesses are held to the rate that docs/guide/authorization-users.md
 // promises: 20 at once, some more while the wait grows, then one in 30 s.
 func TestAttackLockOutFromThousandAddresses(t *testing.T) {
 	t.Parallel()
