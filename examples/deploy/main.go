@@ -66,14 +66,14 @@ func run(ctx context.Context, c config) error {
 	}
 	endpoint := streamable.NewHandler(s, &streamable.Options{
 		Access: web.Access{
-			Hosts:          []string{c.host}, // the public name, as clients write it
+			Hosts:          []string{c.host}, // the public name that clients use
 			TrustedProxies: trusted,          // the server uses their X-Forwarded-For
 		},
 		Sessionless: true, // any replica can serve any request
 		Logger:      slog.Default(),
 	})
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", parseKeys(c.apiKeys).required(endpoint)) // or the endpoint itself, for anonymous callers
+	mux.Handle("/mcp", parseKeys(c.apiKeys).required(endpoint)) // for anonymous callers, pass endpoint
 	var ending atomic.Bool
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {

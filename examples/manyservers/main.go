@@ -45,7 +45,7 @@ func run(ctx context.Context, out io.Writer, provider, call, with string, server
 	}
 	defer func() { _ = h.Close() }()
 	catalog := h.Settle(ctx, time.Minute)
-	for _, down := range catalog.Down { // the others can be used
+	for _, down := range catalog.Down { // the others are usable
 		log.Print(down)
 	}
 	define, answer := providers[provider], results[provider]

@@ -122,9 +122,9 @@ type item struct {
 
 func (s *shop) price(ctx context.Context, in item) (float64, error) {
 	if s.store != nil {
-		return client.Call[float64](ctx, s.store, "price", in) // ctx takes the trace along
+		return client.Call[float64](ctx, s.store, "price", in) // ctx contains the trace
 	}
-	slog.InfoContext(ctx, "looked up", "item", in.Name) // the line says which request it was
+	slog.InfoContext(ctx, "looked up", "item", in.Name) // the line identifies the request
 	if in.Name == "nothing" {
 		return 0, mcp.Errorf("nothing has no price")
 	}

@@ -63,7 +63,7 @@ func pay(ctx context.Context, c *client.Client, o order) error {
 	paid, lookErr := client.Call[bool](ctx, c, "is_paid", o) // over another connection
 	switch {
 	case lookErr != nil:
-		return errors.Join(err, lookErr) // it may be paid: a person has to look
+		return errors.Join(err, lookErr) // it might be paid: check by hand
 	case paid:
 		return nil
 	}
