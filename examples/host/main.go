@@ -43,8 +43,8 @@ func run(ctx context.Context, t *terminal, allow, message string, servers []stri
 		return err
 	}
 	h := host.New(&host.Options{
-		Attended:  true,  // t answers
-		Policy:    rules, // what t need not be asked
+		Attended:  true,  // t answers questions
+		Policy:    rules, // calls that need no approval
 		MaxSteps:  8,
 		MaxTime:   5 * time.Minute,
 		MaxTokens: 100_000,
