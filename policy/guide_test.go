@@ -61,7 +61,7 @@ func TestGuide(t *testing.T) {
 			t.Errorf("the guide does not have the kind %s", k)
 		}
 	}
-	_, short, _ := strings.Cut(string(guide), "\n## The short form\n")
+	_, short, _ := strings.Cut(string(guide), "\n## Short form\n")
 	short, _, _ = strings.Cut(short, "\nClaude Code ignores")
 	patterns := regexp.MustCompile("(?m)^[|] (`.*`) [|]").FindAllStringSubmatch(short, -1)
 	for _, row := range patterns {
