@@ -13,14 +13,14 @@ import (
 	"github.com/parley-mcp/parley/transport/stdio"
 )
 
-// errNoMoney is made to be read by the model; callers find it with errors.Is.
+// errNoMoney is an error for the model. Code can detect it with errors.Is.
 var errNoMoney = mcp.Errorf("there is not enough money in the account")
 
 type amount struct {
 	Euro int `json:"euro" min:"1" max:"100"`
 }
 
-// withdraw fails in words that the model can use.
+// withdraw fails with an error for the model.
 func withdraw(_ context.Context, in amount) (string, error) {
 	if in.Euro > 50 {
 		return "", fmt.Errorf("withdraw %d euro: %w", in.Euro, errNoMoney)
@@ -28,24 +28,23 @@ func withdraw(_ context.Context, in amount) (string, error) {
 	return "done", nil
 }
 
-// load fails with an error that is for the operator alone.
+// load fails with an error for the operator only.
 func load(context.Context, mcp.None) (string, error) {
 	return "", fmt.Errorf("open /srv/private/accounts.db: %w", fs.ErrPermission)
 }
 
-// crash is a mistake in the program. The server goes on.
+// crash panics because of a bug. The server keeps running.
 func crash(context.Context, mcp.None) (string, error) {
 	var names []string
 	return names[0], nil
 }
 
-// refuse answers with an error of the protocol, for the program that calls and
-// not for its model.
+// refuse returns a protocol error, for the calling program and not for its model.
 func refuse(context.Context, mcp.None) (string, error) {
 	return "", mcp.NewError(mcp.CodeInvalidParams, "the account is closed")
 }
 
-// either shows part of an error that it did not make.
+// either returns its own error for the model if load fails in a known way.
 func either(context.Context, mcp.None) (string, error) {
 	_, err := load(context.Background(), mcp.None{})
 	if errors.Is(err, fs.ErrPermission) {
@@ -54,8 +53,7 @@ func either(context.Context, mcp.None) (string, error) {
 	return "", err
 }
 
-// mapped says in one place what callers may know of errors that are not made
-// for them: it is Options.MapError.
+// mapped decides which internal errors callers can see. It is Options.MapError.
 func mapped(_ context.Context, err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return mcp.Errorf("the server may not read this; tell the operator")

@@ -19,7 +19,7 @@ import (
 
 var reference = regexp.MustCompile(`ref [0-9A-F]{6}`)
 
-// answer says what a caller gets.
+// answer returns the text that a caller receives for err.
 func answer(err error) string {
 	if failed, ok := errors.AsType[*client.ToolError](err); ok {
 		text := failed.Result.Content[0].(*mcp.TextContent).Text
@@ -31,19 +31,19 @@ func answer(err error) string {
 	return fmt.Sprint(err)
 }
 
-// The page's table is what a client of this program gets.
+// The page's table shows the errors that a client of this program receives.
 func TestTable(t *testing.T) {
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	c := mcptest.Client(t, newServer(&server.Options{Logger: quiet}))
 	var table strings.Builder
-	table.WriteString("| what happens | what the caller gets |\n|---|---|\n")
+	table.WriteString("| cause | the caller receives |\n|---|---|\n")
 	for _, row := range [][3]string{
-		{"an error of `mcp.Errorf`, wrapped or not", "withdraw", `{"euro":70}`},
-		{"arguments that do not fit the schema", "withdraw", `{"euro":700,"cent":1}`},
+		{"an error from `mcp.Errorf`, possibly wrapped", "withdraw", `{"euro":70}`},
+		{"arguments that do not match the schema", "withdraw", `{"euro":700,"cent":1}`},
 		{"any other error", "load", `{}`},
 		{"a panic", "crash", `{}`},
-		{"an error of `mcp.NewError` with a code", "refuse", `{}`},
-		{"a tool that is not there", "nothing", `{}`},
+		{"an error from `mcp.NewError`", "refuse", `{}`},
+		{"an unknown tool", "nothing", `{}`},
 	} {
 		_, err := client.Call[mcp.None](t.Context(), c, row[1], mcp.RawValue(row[2]))
 		fmt.Fprintf(&table, "| %s | %s |\n", row[0], answer(err))
