@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -52,8 +52,8 @@ or movement, for screen readers too. NO_COLOR is heeded.`,
 
 // A conversationFace is what a face needs to show a conversation.
 type conversationFace struct {
-	host    face.Host
-	session face.Session
+	host    ui.Host
+	session ui.Session
 	// kept are the sessions to which the person can go.
 	kept *keptSessions
 	// interrupts tell that the person wants to interrupt.
@@ -68,8 +68,8 @@ type conversationFace struct {
 func (g *group) withFace(ctx context.Context, c *conversation, first string, show func(f *conversationFace) error) error {
 	kept := &keptSessions{p: g, host: c.host, store: c.store, model: c.model, open: c.session}
 	f := &conversationFace{
-		host: shownHost{face.OfHost(c.host), g.Console, g.SignIns.Open()}, session: kept.show(), kept: kept,
-		interrupts: make(chan os.Signal, 1), since: face.LastExchanges(c.session.Snapshot().Records, face.ShownExchanges),
+		host: shownHost{ui.OfHost(c.host), g.Console, g.SignIns.Open()}, session: kept.show(), kept: kept,
+		interrupts: make(chan os.Signal, 1), since: ui.LastExchanges(c.session.Snapshot().Records, ui.ShownExchanges),
 	}
 	defer g.Streams.DivertInterrupts(&f.interrupts)()
 	if first != "" {
@@ -90,7 +90,7 @@ func (g *group) withFace(ctx context.Context, c *conversation, first string, sho
 // chat shows the session in lines until the person leaves.
 func (g *group) chat(ctx context.Context, c *conversation, first string) error {
 	return g.withFace(ctx, c, first, func(f *conversationFace) error {
-		line := face.NewLine(g.Streams.Keyboard(), g.Streams.Out, &face.LineOptions{
+		line := ui.NewLine(g.Streams.Keyboard(), g.Streams.Out, &ui.LineOptions{
 			Width: g.Streams.Width, Echo: !g.Streams.InTerminal, Interrupts: f.interrupts,
 			Model: c.models, SetTitle: c.store.SetTitle, Discard: g.Streams.Discard(), Since: f.since,
 			Sessions: f.kept, Logs: g.Output.Of, Image: clipboardImage, Now: g.Streams.Now,

@@ -116,7 +116,7 @@ func (g *group) withConversation(ctx context.Context, flags *conversationFlags, 
 		c.since = int64(len(c.session.Snapshot().Records))
 	}
 	if err := fn(c); err != nil {
-		return g.Explained((err))
+		return g.Explained(err)
 	}
 	return nil
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/connect"
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/local"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -58,7 +58,7 @@ func (st *settings) listGrants(ctx context.Context, db *local.DB) error {
 	}
 	var b strings.Builder
 	for i := range list {
-		id, about, _ := strings.Cut(face.GrantText(&list[i], time.Now()), ": ")
+		id, about, _ := strings.Cut(ui.GrantText(&list[i], time.Now()), ": ")
 		b.WriteString(id + "  " + about + "\n")
 	}
 	return st.Print(b.String())

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/parley-mcp/parley/app/internal/connect"
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -25,9 +25,9 @@ type keptSessions struct {
 var errOpenHere = errors.New("this session is the one that is open")
 
 // show makes the face's session of the one that is open.
-func (k *keptSessions) show() face.Session { return shownSession{&heldSession{k.open, k}, k.p} }
+func (k *keptSessions) show() ui.Session { return shownSession{&heldSession{k.open, k}, k.p} }
 
-// List implements face.Sessions.
+// List implements ui.Sessions.
 func (k *keptSessions) List(ctx context.Context) ([]host.SessionInfo, error) {
 	return lastUsedFirst(ctx, k.store)
 }
@@ -39,14 +39,14 @@ func lastUsedFirst(ctx context.Context, store host.Store) ([]host.SessionInfo, e
 	return list, err
 }
 
-// Records implements face.Sessions.
+// Records implements ui.Sessions.
 func (k *keptSessions) Records(ctx context.Context, id string) ([]host.Record, error) {
 	records, err := host.History(ctx, k.store, id)
 	return k.p.MaskedRecords(records), err
 }
 
-// Open implements face.Sessions.
-func (k *keptSessions) Open(ctx context.Context, id string) (face.Session, error) {
+// Open implements ui.Sessions.
+func (k *keptSessions) Open(ctx context.Context, id string) (ui.Session, error) {
 	if id != "" {
 		var err error
 		if id, err = findSession(ctx, k.store, id); err != nil {
@@ -63,8 +63,8 @@ func (k *keptSessions) Open(ctx context.Context, id string) (face.Session, error
 	return k.change(next)
 }
 
-// Fork implements face.Sessions.
-func (k *keptSessions) Fork(ctx context.Context, id string) (face.Session, error) {
+// Fork implements ui.Sessions.
+func (k *keptSessions) Fork(ctx context.Context, id string) (ui.Session, error) {
 	if id == k.open.ID() {
 		return k.forkAt(ctx, int64(len(k.open.Snapshot().Records)))
 	}
@@ -82,7 +82,7 @@ func (k *keptSessions) Fork(ctx context.Context, id string) (face.Session, error
 }
 
 // forkAt goes on with a fork of the session that is open.
-func (k *keptSessions) forkAt(ctx context.Context, at int64) (face.Session, error) {
+func (k *keptSessions) forkAt(ctx context.Context, at int64) (ui.Session, error) {
 	fork, err := k.open.Fork(ctx, at, nil)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (k *keptSessions) forkAt(ctx context.Context, at int64) (face.Session, erro
 }
 
 // take goes on with a session that only this process knows.
-func (k *keptSessions) take(s *host.Session) (face.Session, error) {
+func (k *keptSessions) take(s *host.Session) (ui.Session, error) {
 	if err := k.p.holdSession(s.ID()); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -100,7 +100,7 @@ func (k *keptSessions) take(s *host.Session) (face.Session, error) {
 
 // change goes on with a session that is held. The error is that of the end of the one before,
 // which is not kept if nothing was said in it.
-func (k *keptSessions) change(next *host.Session) (face.Session, error) {
+func (k *keptSessions) change(next *host.Session) (ui.Session, error) {
 	before := k.open
 	k.open = next
 	err := before.Close()
@@ -113,7 +113,7 @@ func (k *keptSessions) change(next *host.Session) (face.Session, error) {
 	return k.show(), err
 }
 
-// Delete implements face.Sessions.
+// Delete implements ui.Sessions.
 func (k *keptSessions) Delete(ctx context.Context, id string) error {
 	id, err := findSession(ctx, k.store, id)
 	if err != nil {
@@ -128,7 +128,7 @@ func (k *keptSessions) Delete(ctx context.Context, id string) error {
 // A shownSession is the session that is open as faces show it: its errors are without secrets, and an address
 // for which a sign-in waits is no message.
 type shownSession struct {
-	face.Session
+	ui.Session
 	p *group
 }
 
@@ -174,14 +174,14 @@ func (s *heldSession) SetModel(m host.Model) error {
 }
 
 // Fork begins a session after a record.
-func (s *heldSession) Fork(ctx context.Context, at int64) (face.Session, error) {
+func (s *heldSession) Fork(ctx context.Context, at int64) (ui.Session, error) {
 	return s.kept.forkAt(ctx, at)
 }
 
 // A shownHost is a host as faces show it: its status is without secrets, and a person who starts a server
 // again is asked again to sign in.
 type shownHost struct {
-	face.Host
+	ui.Host
 	console *kit.Console
 	signIns []*connect.Tokens
 }

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/internal/connect"
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/mask"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -34,7 +34,7 @@ func TestProblemsWithSecrets(t *testing.T) {
 
 // statusOf is a host with one server.
 type statusOf struct {
-	face.Host
+	ui.Host
 	status host.ServerStatus
 }
 

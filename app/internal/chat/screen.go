@@ -13,8 +13,8 @@ import (
 
 	"github.com/parley-mcp/parley/app/internal/chat/tui"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth/login/browser"
 )
@@ -37,7 +37,7 @@ func (g *group) chatScreen(ctx context.Context, c *conversation, first string, s
 			In: g.Streams.In, Out: g.Streams.Out, Flush: g.Streams.Flush, Interrupts: f.interrupts, Since: f.since,
 			Theme: theme, Keys: keys, ReducedMotion: still || c.own.Screen.ReducedMotion, Mouse: c.own.Screen.Mouse, Model: c.models,
 			Sessions: f.kept, Logs: g.Output.Of, Image: clipboardImage,
-			SetTitle: c.store.SetTitle, Open: openPage, Edit: editorOf(os.Getenv), Resources: face.ResourcesOf(c.host),
+			SetTitle: c.store.SetTitle, Open: openPage, Edit: editorOf(os.Getenv), Resources: ui.ResourcesOf(c.host),
 			Greeting: strings.TrimSuffix(fmt.Sprintf("Session %s with the %s.\n%s", c.session.ID(), modelTitle(c.session.Model()), g.welcome), "\n"),
 		})
 		shared, ok := g.Streams.Err.(*kit.SharedWriter)

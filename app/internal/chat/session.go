@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/internal/connect"
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/store/local"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -119,5 +119,5 @@ func (g *group) history(ctx context.Context, db *local.DB, id string) error {
 	if g.Streams.Width != nil {
 		width = g.Streams.Width()
 	}
-	return g.Print(face.Text(records, width))
+	return g.Print(ui.Text(records, width))
 }

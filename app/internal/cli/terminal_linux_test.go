@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/ui"
 )
 
 // openTerminal makes a pseudo-terminal of 100 columns and 30 lines: what is written to keys is
@@ -150,7 +150,7 @@ func (w *window) types(text string) {
 // after a question is no answer, so it is typed again until the program has ended.
 func (w *window) answers(text string) {
 	w.t.Helper()
-	again, late := time.NewTicker(3*face.Burst), time.After(patience)
+	again, late := time.NewTicker(3*ui.Burst), time.After(patience)
 	defer again.Stop()
 	for {
 		select {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/internal/config"
-	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
@@ -190,7 +190,7 @@ func describeEntry(entry *config.Server, changed bool) string {
 // size of what is long stands before it.
 func plainly(s string) string {
 	const long = 200
-	text := face.Condense(host.EscapeLine(s))
+	text := ui.Condense(host.EscapeLine(s))
 	if len(s) > long {
 		text = fmt.Sprintf("(%d bytes) %s", len(s), text)
 	}

@@ -26,7 +26,7 @@ func TestGrantsOfOneProject(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := (New(&kit.Console{Streams: &kit.Streams{}})).Startable(t.Context(), cfg.Server("docs"))
+		s, err := New(&kit.Console{Streams: &kit.Streams{}}).Startable(t.Context(), cfg.Server("docs"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/model"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -17,14 +17,14 @@ func (c *Connector) attend(ctx context.Context, h *host.Host) (leave func(), err
 	if err != nil || !c.Streams.InTerminal {
 		return func() {}, err
 	}
-	line := face.NewLine(c.Streams.Keyboard(), c.Streams.Err, &face.LineOptions{
+	line := ui.NewLine(c.Streams.Keyboard(), c.Streams.Err, &ui.LineOptions{
 		Width: c.Streams.Width, QuestionsOnly: true, Discard: c.Streams.Discard(),
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := line.Run(ctx, face.OfHost(h), face.OfSession(s, nil)); err != nil && !errors.Is(err, context.Canceled) {
+		if err := line.Run(ctx, ui.OfHost(h), ui.OfSession(s, nil)); err != nil && !errors.Is(err, context.Canceled) {
 			c.Logger().Warn("asking at the terminal", "error", err)
 		}
 	}()

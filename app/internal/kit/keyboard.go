@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/ui"
 )
 
 // maxTyped is how many bytes of one line are taken: a pasted address.
@@ -206,7 +206,7 @@ func (c *Console) AskLine(ctx context.Context, question string) (string, error) 
 	discard()
 	for since := time.Now(); ; since = time.Now() {
 		line, err := c.Streams.Keyboard().Line(ctx)
-		if err != nil || time.Since(since) >= face.Burst {
+		if err != nil || time.Since(since) >= ui.Burst {
 			return line, err
 		}
 	}

@@ -22,7 +22,7 @@ func Describe(list []*Loss, tools int) string {
 		if len(l.Tools) == tools && tools > 1 {
 			of = fmt.Sprintf("all %d tools", tools)
 		}
-		fmt.Fprintf(&b, "    %s\n        for %s, of %s\n        why: %s\n        mend: %s\n",
+		fmt.Fprintf(&b, "    %s\n        for %s, of %s\n        why: %s\n        fix: %s\n",
 			host.EscapeLine(l.What), l.ProviderNames(), host.EscapeLine(of), host.EscapeLine(l.Why), host.EscapeLine(l.Mend))
 	}
 	return b.String()

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-mcp/parley/app/internal/cli"
 	"github.com/parley-mcp/parley/app/internal/bridge"
+	"github.com/parley-mcp/parley/app/internal/cli"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/odd"
 	"github.com/parley-mcp/parley/client"

@@ -141,7 +141,7 @@ func (g *group) readContract(ctx context.Context, s host.Server) (*contract.Cont
 		g.Logger().Warn("closing a server", "error", closeErr)
 	}
 	if err != nil {
-		return nil, g.Explained((connect.AtServer(s.Name, err)))
+		return nil, g.Explained(connect.AtServer(s.Name, err))
 	}
 	return kit.MaskedCopy(g.Console, found)
 }

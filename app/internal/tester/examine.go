@@ -163,7 +163,7 @@ func describeReport(r *doctor.Report) string {
 		fmt.Fprintf(&b, "    what  %s\n", doctor.TitleOf(finding.Code))
 		fmt.Fprintf(&b, "    why   %s\n", of(finding.Reason))
 		fmt.Fprintf(&b, "    rule  %s\n", finding.Clause)
-		fmt.Fprintf(&b, "    mend  %s\n", host.EscapeLine(finding.Mend))
+		fmt.Fprintf(&b, "    fix   %s\n", host.EscapeLine(finding.Fix))
 		if n := len(finding.Revisions); n > 0 && n < spoken {
 			fmt.Fprintf(&b, "    in    %s\n", strings.Join(finding.Revisions, ", "))
 		}

@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/kit"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/strictjson"
@@ -17,7 +17,7 @@ import (
 type formArgument struct {
 	name     string
 	required bool
-	field    *face.Field // nil for what is written as JSON
+	field    *ui.Field // nil for what is written as JSON
 }
 
 // formOf plans the form of a tool's arguments, in the order of its schema.
@@ -45,7 +45,7 @@ func formOf(schema mcp.RawValue) []formArgument {
 }
 
 // fieldOf is the field of an argument whose schema is one of those that forms have; else nil.
-func fieldOf(name string, raw mcp.RawValue, required bool) *face.Field {
+func fieldOf(name string, raw mcp.RawValue, required bool) *ui.Field {
 	var s mcp.PrimitiveSchema
 	if strictjson.Unmarshal(raw, &s) != nil || s.Kind() == mcp.FieldUnknown {
 		return nil
@@ -54,7 +54,7 @@ func fieldOf(name string, raw mcp.RawValue, required bool) *face.Field {
 	if required {
 		form.Required = []string{name}
 	}
-	return &face.NewForm(form).Fields[0]
+	return &ui.NewForm(form).Fields[0]
 }
 
 // fillArguments asks the person for the arguments of a tool, one after another.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/tester/inspect"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -335,9 +335,9 @@ func typeOf(schema mcp.RawValue) string {
 }
 
 // show shows what is asked.
-func (q *questionnaire) show(question *host.Question, title string) *face.Wording {
+func (q *questionnaire) show(question *host.Question, title string) *ui.Wording {
 	question.Server, question.Origin = q.server.Name, q.server.Origin
-	w := face.NewWording(question)
+	w := ui.NewWording(question)
 	if title == "" {
 		title = w.Title
 	}
@@ -345,7 +345,7 @@ func (q *questionnaire) show(question *host.Question, title string) *face.Wordin
 	if q.p.Streams.Width != nil {
 		width = q.p.Streams.Width()
 	}
-	q.p.NotePart("\n%s\n%s", title, face.Layout(w.Lines, width))
+	q.p.NotePart("\n%s\n%s", title, ui.Layout(w.Lines, width))
 	return w
 }
 
@@ -429,7 +429,7 @@ func (q *questionnaire) askForm(ctx context.Context, r *client.ElicitRequest) (*
 }
 
 // fill asks for each field of a form.
-func (q *questionnaire) fill(ctx context.Context, form *face.Form) (values map[string]mcp.RawValue, word string, err error) {
+func (q *questionnaire) fill(ctx context.Context, form *ui.Form) (values map[string]mcp.RawValue, word string, err error) {
 	q.p.Note("Type /decline to say no, /cancel to close the question, at any field.")
 	values = make(map[string]mcp.RawValue)
 	for i := range form.Fields {

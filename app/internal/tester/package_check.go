@@ -104,5 +104,5 @@ func findingLine(name string, f registry.Finding) string {
 	if place == "" {
 		place = "the file"
 	}
-	return host.EscapeLine(fmt.Sprintf("%s:%d: %s: %s: %s; %s [%s]", name, f.Line, f.Severity, place, f.Reason, f.Mend, f.Code))
+	return host.EscapeLine(fmt.Sprintf("%s:%d: %s: %s: %s; %s [%s]", name, f.Line, f.Severity, place, f.Reason, f.Fix, f.Code))
 }

@@ -37,7 +37,7 @@ type reducedTool struct {
 type lostPart struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
-	Mend string `json:"mend"`
+	Fix  string `json:"fix"`
 }
 
 // toolFor says how the models of a provider are told of a tool.
@@ -48,7 +48,7 @@ func toolFor(t *host.Tool, profile provider.Profile) reducedTool {
 		r.Error = err.Error()
 	}
 	for _, l := range losses {
-		r.Lost = append(r.Lost, lostPart(l))
+		r.Lost = append(r.Lost, lostPart{l.What, l.Why, l.Mend})
 	}
 	return r
 }
@@ -72,7 +72,7 @@ func (g *group) printToolsFor(c *host.Catalog, name string) error {
 	for _, r := range list {
 		fmt.Fprintf(&b, "%s  is called %s\n", host.EscapeLine(r.Server+"/"+r.Tool), r.Name)
 		for _, l := range r.Lost {
-			fmt.Fprintf(&b, "    %s: %s; %s\n", host.EscapeLine(l.What), host.EscapeLine(l.Why), host.EscapeLine(l.Mend))
+			fmt.Fprintf(&b, "    %s: %s; %s\n", host.EscapeLine(l.What), host.EscapeLine(l.Why), host.EscapeLine(l.Fix))
 		}
 		if r.Error != "" {
 			b.WriteString("    " + host.EscapeLine(r.Error) + "\n")

@@ -6,8 +6,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -18,7 +18,7 @@ type budgetList struct {
 }
 
 func (l *budgetList) view(m *screen, width, height int) ([]string, *tea.Cursor) {
-	lines := face.BudgetLines(m.session.Budget())
+	lines := ui.BudgetLines(m.session.Budget())
 	entries := make([]entry, len(lines))
 	for i, b := range lines {
 		entries[i].head = style.Pad(b.Name, 8) + b.Text
@@ -31,7 +31,7 @@ func (l *budgetList) view(m *screen, width, height int) ([]string, *tea.Cursor) 
 		m.hint(style.Raise, "doubles the marked limit for this session"), "/budget steps=40 sets one",
 	}, func(s string) bool { return s == "" })
 	out := l.draw(m, title, entries, hints, width, height)
-	usage := style.Wrap(face.UsageText(m.session.Snapshot().Usage), width)
+	usage := style.Wrap(ui.UsageText(m.session.Snapshot().Usage), width)
 	if at := len(entries) + 2; at+len(usage) <= len(out)-len(m.hints(hints, width, height)) {
 		copy(out[at:], usage)
 	}
@@ -43,8 +43,8 @@ func (l *budgetList) key(m *screen, msg tea.KeyPressMsg) {
 		return
 	}
 	session, budget := m.session, m.session.Budget()
-	name := face.BudgetLines(budget)[l.at].Name
-	limit, ok := face.Doubled(budget.Limit, name)
+	name := ui.BudgetLines(budget)[l.at].Name
+	limit, ok := ui.Doubled(budget.Limit, name)
 	if !ok {
 		l.tell("There is no limit of " + name + " to raise.")
 		return

@@ -7,8 +7,8 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -22,7 +22,7 @@ type card struct {
 	waiting  bool // a question about it is open
 	started  time.Time
 	now      func() time.Time
-	entries  []face.Entry // all records of it in words
+	entries  []ui.Entry // all records of it in words
 }
 
 // shownArguments bounds the arguments that are looked at for the line of a card, in bytes.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -103,7 +103,7 @@ func (m *screen) completeCommand(line string) {
 		return
 	}
 	var list []choice
-	for _, cmd := range face.CommandList() {
+	for _, cmd := range ui.CommandList() {
 		if first, rest, _ := strings.Cut(cmd.Usage, " "); first == strings.ToLower(first) {
 			if rest != "" {
 				first += " "
@@ -156,7 +156,7 @@ func (m *screen) sessionChoices() []choice {
 	var list []choice
 	for i := range c.sessions {
 		if s := &c.sessions[i]; s.ID != m.session.ID() {
-			list = append(list, choice{s.ID, face.SessionText(s, m.opts.Now())})
+			list = append(list, choice{s.ID, ui.SessionText(s, m.opts.Now())})
 		}
 	}
 	return list
@@ -214,7 +214,7 @@ func (m *screen) completeValue(server, prompt, argument, value, before string) {
 	values, ok := c.values[key]
 	if !ok {
 		params := &mcp.CompleteParams{Ref: mcp.PromptRef(prompt), Argument: mcp.CompletionArgument{Name: argument, Value: value}}
-		if given, err := face.Pairs(before); err == nil && len(given) > 0 {
+		if given, err := ui.Pairs(before); err == nil && len(given) > 0 {
 			params.Context = &mcp.CompletionContext{Arguments: given}
 		}
 		m.list("values "+key, func(ctx context.Context) func() {

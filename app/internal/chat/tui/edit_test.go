@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui"
+	"github.com/parley-mcp/parley/app/internal/ui"
 )
 
 // After each of many editors the screen is drawn again, with what came back, and with what
@@ -38,7 +38,7 @@ func TestEditors(t *testing.T) {
 		},
 	})
 	done := make(chan error, 1)
-	go func() { done <- screen.Run(t.Context(), face.OfHost(h), face.OfSession(s, nil)) }()
+	go func() { done <- screen.Run(t.Context(), ui.OfHost(h), ui.OfSession(s, nil)) }()
 	out.wait(t, "Welcome.")
 	for i := range 50 {
 		if _, err := io.WriteString(keys, "\x05"); err != nil {

@@ -11,8 +11,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -108,10 +108,10 @@ func (e *editor) paste(text string) {
 	if n == 1 {
 		what = "character"
 	}
-	mark := fmt.Sprintf("[pasted %s %s]", face.Grouped(n), what)
+	mark := fmt.Sprintf("[pasted %s %s]", ui.Grouped(n), what)
 	same := func(p paste) bool { return p.mark == mark }
 	for i := 2; slices.ContainsFunc(e.pastes, same); i++ {
-		mark = fmt.Sprintf("[pasted %s %s, %d]", face.Grouped(n), what, i)
+		mark = fmt.Sprintf("[pasted %s %s, %d]", ui.Grouped(n), what, i)
 	}
 	e.pastes = append(e.pastes, paste{mark, text})
 	e.area.InsertString(mark)

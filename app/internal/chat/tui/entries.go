@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 )
 
 // Bounds of what is shown of a block of text that is folded.
@@ -15,33 +15,33 @@ const (
 )
 
 // entries makes lines of entries. Blocks are cut unless all is set; cut says that one was.
-func (p *painter) entries(list []face.Entry, width int, all bool) (lines []string, cut bool) {
+func (p *painter) entries(list []ui.Entry, width int, all bool) (lines []string, cut bool) {
 	t := p.theme
 	for i := range list {
 		e := &list[i]
 		switch e.Kind {
-		case face.EntrySaid:
+		case ui.EntrySaid:
 			lines = append(lines, style.WrapSpans([]style.Span{{Text: e.Text, Style: t.Text}}, width)...)
-		case face.EntryFact:
+		case ui.EntryFact:
 			lines = append(lines, p.labelled(e.Label+": ", e.Text, false, width)...)
-		case face.EntryClaim:
+		case ui.EntryClaim:
 			text, more := e.Text, false
 			if !all {
 				text, more = cutText(text)
 			}
 			cut = cut || more
 			lines = append(lines, p.labelled(e.Label+" (untrusted): ", text, true, width)...)
-		case face.EntryWarning:
+		case ui.EntryWarning:
 			spans := []style.Span{{Text: "WARNING: " + e.Text, Style: t.Warning}}
 			lines = append(lines, style.WrapSpans(spans, width)...)
-		case face.EntryBlock:
+		case ui.EntryBlock:
 			if e.Label != "" {
 				lines = append(lines, style.WrapSpans([]style.Span{{Text: e.Label + ":", Style: t.Label}}, width)...)
 			}
 			block, more := p.text(e.Text, width, all)
 			cut = cut || more
 			lines = append(lines, block...)
-		case face.EntryModel:
+		case ui.EntryModel:
 			if e.Follows {
 				lines = append(lines, "")
 			}
@@ -108,5 +108,5 @@ func size(n int) string {
 	if n == 1 {
 		return "1 byte"
 	}
-	return face.Grouped(int64(n)) + " bytes"
+	return ui.Grouped(int64(n)) + " bytes"
 }

@@ -6,7 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -33,7 +33,7 @@ type recordEvent struct {
 
 // watch sends the records of a session, in batches, until ctx ends. The first record of a
 // batch is sent at once; what comes within a frame after it makes the next batch.
-func watch(ctx context.Context, s face.Session, since int64, number int, send func(tea.Msg)) {
+func watch(ctx context.Context, s ui.Session, since int64, number int, send func(tea.Msg)) {
 	events := make(chan recordEvent, maxBatch)
 	go func() {
 		defer close(events)

@@ -8,8 +8,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -64,7 +64,7 @@ func (l *grantList) origin(m *screen) {
 		} else if found, err := kept.Records(ctx, g.Session); err == nil {
 			records = found
 		}
-		title, n := face.GivenBy(records, g.ID)
+		title, n := ui.GivenBy(records, g.ID)
 		return func() {
 			if n > 0 {
 				l.given[g.ID] = fmt.Sprintf("record %d: %s", n, title)
@@ -77,10 +77,10 @@ func (l *grantList) view(m *screen, width, height int) ([]string, *tea.Cursor) {
 	entries := make([]entry, len(l.grants))
 	for i := range l.grants {
 		g := &l.grants[i]
-		entries[i].head = face.RuleText(&g.Rule)
+		entries[i].head = ui.RuleText(&g.Rule)
 		// The rule stands above.
-		text := strings.Replace(face.GrantText(g, m.opts.Now()), face.RuleText(&g.Rule)+"; ", "", 1)
-		given := "agreed to " + face.When(g.Created, m.opts.Now())
+		text := strings.Replace(ui.GrantText(g, m.opts.Now()), ui.RuleText(&g.Rule)+"; ", "", 1)
+		given := "agreed to " + ui.When(g.Created, m.opts.Now())
 		if g.Session != "" {
 			given += " in session " + host.EscapeLine(g.Session)
 		}

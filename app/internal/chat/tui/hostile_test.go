@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -282,7 +282,7 @@ func TestMarkdown(t *testing.T) {
 	const text = "# Title\n\n1. one\n2. two\n   - deep\n\n> quoted\n\n---\n\n| a | b |\n|---|---|\n| 1 | 22 |\n\n**bold** `code`\n"
 	for _, width := range []int{40, 12} {
 		p := &painter{must("none")}
-		lines := p.document(face.ParseMarkdown(text), width)
+		lines := p.document(ui.ParseMarkdown(text), width)
 		got := styled.ReplaceAllString(strings.Join(lines, "\n"), "")
 		for _, want := range []string{"Title", "1. one", "2. two", "   • deep", "▌ quoted", "bold code"} {
 			if !strings.Contains(got, want) {

@@ -3,19 +3,19 @@ package tui
 import (
 	"strings"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
 // A modelText is a block of the model's text.
-type modelText struct{ block face.Block }
+type modelText struct{ block ui.Block }
 
 func (m *modelText) lines(p *painter, width int, _, _ bool) ([]string, bool) {
 	if m.block.IsBlank() {
 		return nil, false
 	}
-	return prefixed(p.document(face.ParseMarkdown(m.block.Source), max(width-2, leastColumns)), "  ", ""), false
+	return prefixed(p.document(ui.ParseMarkdown(m.block.Source), max(width-2, leastColumns)), "  ", ""), false
 }
 
 // A speaker says which model says what follows.
@@ -54,7 +54,7 @@ func (u *userText) lines(p *painter, width int, open, _ bool) ([]string, bool) {
 }
 
 // A told is entries as they are.
-type told struct{ entries []face.Entry }
+type told struct{ entries []ui.Entry }
 
 func (t *told) lines(p *painter, width int, open, _ bool) ([]string, bool) {
 	lines, cut := p.entries(t.entries, width, open)
@@ -62,7 +62,7 @@ func (t *told) lines(p *painter, width int, open, _ bool) ([]string, bool) {
 }
 
 // A shortTold is entries of which the first line is shown until it is opened.
-type shortTold struct{ entries []face.Entry }
+type shortTold struct{ entries []ui.Entry }
 
 func (t *shortTold) lines(p *painter, width int, open, _ bool) ([]string, bool) {
 	if open {

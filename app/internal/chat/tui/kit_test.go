@@ -19,9 +19,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/parley-mcp/parley/app/internal/face"
-	"github.com/parley-mcp/parley/app/internal/face/facetest"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
+	"github.com/parley-mcp/parley/app/internal/ui/uitest"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -30,7 +30,7 @@ var update = flag.Bool("update", false, "write the screens in testdata anew")
 
 // A fakeSession is a session without a host: the test writes its records.
 type fakeSession struct {
-	facetest.Limits
+	uitest.Limits
 
 	mu        sync.Mutex
 	records   []host.Record
@@ -83,7 +83,7 @@ func (s *fakeSession) Model() host.ModelInfo {
 func (s *fakeSession) SetModel(host.Model) error                   { return nil }
 func (s *fakeSession) Context(ctx context.Context) context.Context { return ctx }
 func (s *fakeSession) Compact(context.Context) error               { return nil }
-func (s *fakeSession) Fork(_ context.Context, at int64) (face.Session, error) {
+func (s *fakeSession) Fork(_ context.Context, at int64) (ui.Session, error) {
 	s.mu.Lock()
 	s.forks = append(s.forks, at)
 	records := slices.Clone(s.records[:at])

@@ -6,8 +6,8 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 )
 
 // leastColumns is the narrowest text: parts that are indented further are cut at the edge.
@@ -17,10 +17,10 @@ const leastColumns = 8
 type painter struct{ theme *style.Theme }
 
 // document makes lines of markdown.
-func (p *painter) document(doc *face.Node, width int) []string { return p.blocks(doc.Nodes, width) }
+func (p *painter) document(doc *ui.Node, width int) []string { return p.blocks(doc.Nodes, width) }
 
 // blocks makes lines of blocks, with a blank line between them.
-func (p *painter) blocks(nodes []*face.Node, width int) []string {
+func (p *painter) blocks(nodes []*ui.Node, width int) []string {
 	var out []string
 	for i, n := range nodes {
 		if i > 0 {
@@ -32,14 +32,14 @@ func (p *painter) blocks(nodes []*face.Node, width int) []string {
 }
 
 // block makes lines of a block.
-func (p *painter) block(n *face.Node, width int) []string {
+func (p *painter) block(n *ui.Node, width int) []string {
 	t := p.theme
 	switch n.Kind {
-	case face.NodeHeading:
+	case ui.NodeHeading:
 		return style.WrapSpans(p.inline(nil, n.Nodes, t.Heading), width)
-	case face.NodeList:
+	case ui.NodeList:
 		return p.list(n, width)
-	case face.NodeCodeBlock:
+	case ui.NodeCodeBlock:
 		lines := style.WrapHard(strings.TrimSuffix(n.Text, "\n"), width-2)
 		for i := range lines {
 			lines[i] = t.Code.Render(lines[i])
@@ -49,19 +49,19 @@ func (p *painter) block(n *face.Node, width int) []string {
 			out = append([]string{t.Dim.Render(style.Fit("  "+n.Language, width))}, out...)
 		}
 		return out
-	case face.NodeQuote:
+	case ui.NodeQuote:
 		return prefixed(p.blocks(n.Nodes, width-2), t.Quote.Render("▌ "), "")
-	case face.NodeRule:
+	case ui.NodeRule:
 		return []string{t.Border.Render(strings.Repeat("─", min(width, 40)))}
-	case face.NodeTable:
+	case ui.NodeTable:
 		return p.table(n, width)
-	case face.NodeDocument, face.NodeItem:
+	case ui.NodeDocument, ui.NodeItem:
 		return p.blocks(n.Nodes, width)
-	case face.NodeParagraph, face.NodeRow, face.NodeCell:
+	case ui.NodeParagraph, ui.NodeRow, ui.NodeCell:
 		return style.WrapSpans(p.inline(nil, n.Nodes, t.Text), width)
-	case face.NodeText, face.NodeCode, face.NodeEmphasis, face.NodeStrong, face.NodeLink, face.NodeBreak:
+	case ui.NodeText, ui.NodeCode, ui.NodeEmphasis, ui.NodeStrong, ui.NodeLink, ui.NodeBreak:
 	}
-	return style.WrapSpans(p.inline(nil, []*face.Node{n}, t.Text), width)
+	return style.WrapSpans(p.inline(nil, []*ui.Node{n}, t.Text), width)
 }
 
 // prefixed puts something before each line; before the first one first, if it is not empty.
@@ -77,7 +77,7 @@ func prefixed(lines []string, rest, first string) []string {
 }
 
 // list makes lines of a list.
-func (p *painter) list(n *face.Node, width int) []string {
+func (p *painter) list(n *ui.Node, width int) []string {
 	var out []string
 	for i, item := range n.Nodes {
 		mark := "• "
@@ -87,7 +87,7 @@ func (p *painter) list(n *face.Node, width int) []string {
 		columns := style.Width(mark)
 		var lines []string
 		for j, child := range item.Nodes {
-			if j > 0 && child.Kind != face.NodeList {
+			if j > 0 && child.Kind != ui.NodeList {
 				lines = append(lines, "")
 			}
 			lines = append(lines, p.block(child, max(width-columns, leastColumns))...)
@@ -101,21 +101,21 @@ func (p *painter) list(n *face.Node, width int) []string {
 }
 
 // inline makes spans of inline nodes.
-func (p *painter) inline(spans []style.Span, nodes []*face.Node, s lipgloss.Style) []style.Span {
+func (p *painter) inline(spans []style.Span, nodes []*ui.Node, s lipgloss.Style) []style.Span {
 	t := p.theme
 	for _, n := range nodes {
 		switch n.Kind {
-		case face.NodeText:
+		case ui.NodeText:
 			spans = append(spans, style.Span{Text: n.Text, Style: s})
-		case face.NodeCode:
+		case ui.NodeCode:
 			spans = append(spans, style.Span{Text: n.Text, Style: t.Code})
-		case face.NodeBreak:
+		case ui.NodeBreak:
 			spans = append(spans, style.Span{Text: "\n", Style: s})
-		case face.NodeEmphasis:
+		case ui.NodeEmphasis:
 			spans = p.inline(spans, n.Nodes, t.Emphasis.Inherit(s))
-		case face.NodeStrong:
+		case ui.NodeStrong:
 			spans = p.inline(spans, n.Nodes, t.Strong.Inherit(s))
-		case face.NodeLink:
+		case ui.NodeLink:
 			before := len(spans)
 			spans = p.inline(spans, n.Nodes, t.Link)
 			if textOf(spans[before:]) != n.URL { // where it leads is always shown
@@ -138,7 +138,7 @@ func textOf(spans []style.Span) string {
 }
 
 // table makes lines of a table: columns where they fit, else each cell on a line.
-func (p *painter) table(n *face.Node, width int) []string {
+func (p *painter) table(n *ui.Node, width int) []string {
 	t := p.theme
 	var widths []int
 	for _, row := range n.Nodes {
@@ -180,9 +180,9 @@ func (p *painter) table(n *face.Node, width int) []string {
 }
 
 // longTable makes lines "head: cell" of a table that is too wide.
-func (p *painter) longTable(n *face.Node, width int) []string {
+func (p *painter) longTable(n *ui.Node, width int) []string {
 	var out []string
-	var head []*face.Node
+	var head []*ui.Node
 	for i, row := range n.Nodes {
 		if i == 0 {
 			head = row.Nodes

@@ -7,8 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -61,7 +61,7 @@ func newPalette(m *screen) *palette {
 			p.all = append(p.all, paletteEntry{a.Help, style.Show(a.Keys[0]), func(m *screen) { m.perform(a.Name) }})
 		}
 	}
-	for _, c := range face.CommandList() {
+	for _, c := range ui.CommandList() {
 		name, rest, _ := strings.Cut(c.Usage, " ")
 		if name != strings.ToLower(name) {
 			continue

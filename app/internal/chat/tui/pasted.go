@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -26,11 +26,11 @@ func (m *screen) lookAtPaste(text string) {
 	if text == "" && m.opts.Image != nil { // so some terminals paste what is no text
 		m.say("Nothing that is text was pasted. " + m.keys.Key(style.Image) + " attaches the image of the clipboard, if there is one.")
 	}
-	if !face.IsPastedPath(text) {
+	if !ui.IsPastedPath(text) {
 		return
 	}
 	m.run(func(context.Context) any {
-		path, size, ok := face.PastedFile(text)
+		path, size, ok := ui.PastedFile(text)
 		if !ok {
 			return pastedMsg{}
 		}

@@ -9,9 +9,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/panel"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -124,7 +124,7 @@ func (m *screen) visit(q *host.Question, a host.Answer) {
 		return
 	}
 	address := q.Page.URL
-	m.conv.add(&told{[]face.Entry{{Kind: face.EntryBlock, Label: "Visit this page", Text: host.EscapeLine(address)}}}, false)
+	m.conv.add(&told{[]ui.Entry{{Kind: ui.EntryBlock, Label: "Visit this page", Text: host.EscapeLine(address)}}}, false)
 	if m.opts.Open == nil {
 		return
 	}
@@ -163,7 +163,7 @@ func (m *screen) banner(width int) string {
 	}
 	q := m.questions[0]
 	if m.title.question != q {
-		m.title = waitingTitle{q, face.NewWording(q).Title}
+		m.title = waitingTitle{q, ui.NewWording(q).Title}
 	}
 	text := fmt.Sprintf(" %s: a question waits. %s", m.keys.Key(style.Question), m.title.text)
 	if n := len(m.questions); n > 1 {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -12,12 +12,12 @@ import (
 // A log makes items of records.
 type log struct {
 	conv   *conversation
-	script face.Transcript
+	script ui.Transcript
 	now    func() time.Time
 
 	turn   *host.TurnRecord
 	headed bool // the turn's model was named
-	blocks face.Blocks
+	blocks ui.Blocks
 	open   *cell // of the block that is not complete
 	cards  map[string]*cell
 	about  map[string]string // calls by the questions about them
@@ -34,7 +34,7 @@ type toolName struct{ server, tool string }
 
 func newLog(conv *conversation, faceName string, now func() time.Time) *log {
 	return &log{
-		conv: conv, script: face.Transcript{Face: faceName}, now: now, cards: make(map[string]*cell),
+		conv: conv, script: ui.Transcript{Face: faceName}, now: now, cards: make(map[string]*cell),
 		about: make(map[string]string), labels: make(map[string]bool), approved: make(map[toolName]mcp.RawValue),
 	}
 }
@@ -123,21 +123,21 @@ func (l *log) add(r *host.Record) {
 		}
 		l.tell(entries)
 	case *host.RunEndRecord:
-		l.conv.add(&remark{text: strings.TrimRight(entriesText(entries)+" "+face.EndHint(b), " ")}, false)
+		l.conv.add(&remark{text: strings.TrimRight(entriesText(entries)+" "+ui.EndHint(b), " ")}, false)
 	default:
 		l.tell(entries)
 	}
 }
 
 // tell shows entries as they are.
-func (l *log) tell(entries []face.Entry) {
+func (l *log) tell(entries []ui.Entry) {
 	if len(entries) > 0 {
 		l.conv.add(&told{entries}, false)
 	}
 }
 
 // entriesText is the text of entries that are sentences.
-func entriesText(entries []face.Entry) string {
+func entriesText(entries []ui.Entry) string {
 	texts := make([]string, len(entries))
 	for i := range entries {
 		texts[i] = entries[i].Text
@@ -146,7 +146,7 @@ func entriesText(entries []face.Entry) string {
 }
 
 // user shows what the person said, or put in.
-func (l *log) user(b *host.UserRecord, entries []face.Entry) {
+func (l *log) user(b *host.UserRecord, entries []ui.Entry) {
 	if b.Server == "" && len(entries) > 1 {
 		l.conv.add(&userText{entries[1].Text}, false)
 		return
@@ -155,7 +155,7 @@ func (l *log) user(b *host.UserRecord, entries []face.Entry) {
 }
 
 // onCard changes the card of a call; entries without a card are shown as they are.
-func (l *log) onCard(call string, entries []face.Entry, change func(c *card)) {
+func (l *log) onCard(call string, entries []ui.Entry, change func(c *card)) {
 	n := l.cards[call]
 	if n == nil {
 		l.tell(entries)
@@ -199,7 +199,7 @@ func (l *log) text(text string) {
 }
 
 // setOpen changes the block that is not complete.
-func (l *log) setOpen(block face.Block) {
+func (l *log) setOpen(block ui.Block) {
 	if l.open == nil {
 		_, first := l.last().(*speaker)
 		l.open = l.conv.add(&modelText{}, first || block.Follows)

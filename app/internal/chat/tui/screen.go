@@ -8,9 +8,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/panel"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -28,9 +28,9 @@ type screen struct {
 	theme *style.Theme
 	keys  *style.Keys
 
-	host     face.Host
-	session  face.Session
-	commands *face.Commands
+	host     ui.Host
+	session  ui.Session
+	commands *ui.Commands
 	send     func(tea.Msg)          // to this screen, from another goroutine
 	base     func() context.Context // of the run
 	start    func(f func())         // runs f in a goroutine that is waited for
@@ -97,7 +97,7 @@ type (
 	}
 )
 
-func newScreen(opts *Options, h face.Host) *screen {
+func newScreen(opts *Options, h ui.Host) *screen {
 	m := &screen{
 		opts: opts, theme: opts.Theme, keys: opts.Keys, host: h, width: usualWidth, height: usualHeight,
 		unwatch: func() {}, lineBusy: func() bool { return false }, completion: newCompletion(),
@@ -113,17 +113,17 @@ func newScreen(opts *Options, h face.Host) *screen {
 	}
 	m.painter = &painter{m.theme}
 	m.editor = newEditor(m.theme, m.keys)
-	m.commands = &face.Commands{
+	m.commands = &ui.Commands{
 		Host: h, Face: opts.Face, Now: opts.Now, SetTitle: opts.SetTitle, Model: opts.Model,
 		Sessions: opts.Sessions, Logs: opts.Logs, Image: opts.Image, Opened: m.opened,
-		Print: func(lines []face.Entry, _, _ int) {
+		Print: func(lines []ui.Entry, _, _ int) {
 			m.conv.add(&told{lines}, false)
 			m.conv.follow = true
 			m.tellOverlay(entriesText(lines))
 		},
 		Start: m.startTask, Running: m.busy, Asking: func() bool { return m.inPanel },
 		Cancel: m.cancel, Send: m.sendInput, Quit: m.quit,
-		Forked: func(_ context.Context, s face.Session, at int64) {
+		Forked: func(_ context.Context, s ui.Session, at int64) {
 			m.attach(s, at)
 			m.say("What follows is the fork; what was before is above.")
 		},
@@ -133,7 +133,7 @@ func newScreen(opts *Options, h face.Host) *screen {
 }
 
 // attach shows a session, from the record after since on.
-func (m *screen) attach(s face.Session, since int64) {
+func (m *screen) attach(s ui.Session, since int64) {
 	m.unwatch()
 	snap := s.Snapshot()
 	m.session, m.commands.Session = s, s
@@ -163,7 +163,7 @@ func (m *screen) attach(s face.Session, since int64) {
 		m.say(m.opts.Greeting)
 	}
 	if since > 0 && m.watches == 0 {
-		m.say(face.Grouped(since) + " earlier records are not shown here; /history shows all.")
+		m.say(ui.Grouped(since) + " earlier records are not shown here; /history shows all.")
 	}
 	m.watches++
 	number := m.watches
@@ -474,10 +474,10 @@ func (m *screen) sendInput(ctx context.Context, in host.Input) {
 
 // missingArgument asks for an argument of a prompt: the person goes on with the command.
 func (m *screen) missingArgument(_ context.Context, server string, p *mcp.Prompt, arguments map[string]string) {
-	a := face.MissingArgument(p, arguments)
-	m.commands.Print([]face.Entry{
-		{Kind: face.EntrySaid, Text: "The prompt needs a value for " + host.EscapeLine(a.Name) + "; write it behind the equals sign. What the server suggests is offered while you type."},
-		{Kind: face.EntryClaim, Label: "argument " + host.EscapeLine(a.Name), Text: host.EscapeLine(firstOf(a.Description, a.Title))},
+	a := ui.MissingArgument(p, arguments)
+	m.commands.Print([]ui.Entry{
+		{Kind: ui.EntrySaid, Text: "The prompt needs a value for " + host.EscapeLine(a.Name) + "; write it behind the equals sign. What the server suggests is offered while you type."},
+		{Kind: ui.EntryClaim, Label: "argument " + host.EscapeLine(a.Name), Text: host.EscapeLine(firstOf(a.Description, a.Title))},
 	}, 0, 0)
 	if m.editor.text() == "" {
 		m.editor.set(strings.TrimRight(m.drafted, " ") + " " + a.Name + "=")

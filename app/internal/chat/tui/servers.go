@@ -8,8 +8,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/transport"
 )
@@ -24,7 +24,7 @@ type serverList struct {
 // toolTokens are about how many tokens the tools of a server take.
 func (l *serverList) toolTokens(m *screen, server string) int64 {
 	if c := m.host.Catalog(); l.tokens == nil || c.Generation != l.generation {
-		l.tokens, l.generation = face.ToolTokens(c), c.Generation
+		l.tokens, l.generation = ui.ToolTokens(c), c.Generation
 	}
 	return l.tokens[server]
 }
@@ -73,7 +73,7 @@ func (l *serverList) stateText(m *screen, s *host.ServerStatus) string {
 	if s.State == host.StateReady {
 		text += fmt.Sprintf(", %d tools", s.Tools)
 		if n := l.toolTokens(m, s.Name); n > 0 {
-			text += fmt.Sprintf(" of about %s tokens", face.Grouped(n))
+			text += fmt.Sprintf(" of about %s tokens", ui.Grouped(n))
 		}
 		if s.Skills > 0 {
 			text += fmt.Sprintf(", %d skills", s.Skills)
@@ -204,7 +204,7 @@ func since(m *screen, s *host.ServerStatus) string {
 	if s.Since.IsZero() {
 		return ""
 	}
-	return ", since " + face.When(s.Since, m.opts.Now())
+	return ", since " + ui.When(s.Since, m.opts.Now())
 }
 
 // log is the end of the log, as much as there is room for.

@@ -6,8 +6,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -68,7 +68,7 @@ func (l *sessionList) summarize(m *screen) {
 				texts[id] = "it cannot be read: " + host.EscapeLine(err.Error())
 				continue
 			}
-			texts[id] = face.SummaryText(records)
+			texts[id] = ui.SummaryText(records)
 		}
 		return func() {
 			for id, text := range texts {
@@ -82,7 +82,7 @@ func (l *sessionList) view(m *screen, width, height int) ([]string, *tea.Cursor)
 	entries := make([]entry, len(l.sessions))
 	for i := range l.sessions {
 		s := &l.sessions[i]
-		entries[i].head = face.SessionText(s, m.opts.Now())
+		entries[i].head = ui.SessionText(s, m.opts.Now())
 		about := host.EscapeLine(s.ID)
 		if s.ID == m.session.ID() {
 			about += ", open here"
@@ -163,9 +163,9 @@ func (m *screen) leaveFor(do func()) {
 }
 
 // opened shows another session in the place of this one.
-func (m *screen) opened(_ context.Context, s face.Session) {
+func (m *screen) opened(_ context.Context, s ui.Session) {
 	info, records := s.Info(), s.Snapshot().Records
-	since := face.LastExchanges(records, face.ShownExchanges)
+	since := ui.LastExchanges(records, ui.ShownExchanges)
 	m.conv, m.search = nil, nil
 	m.attach(s, since)
 	text := "Session " + host.EscapeLine(info.ID)
@@ -173,7 +173,7 @@ func (m *screen) opened(_ context.Context, s face.Session) {
 		text += ": " + style.Fit(host.EscapeLine(info.Title), 200)
 	}
 	if since > 0 {
-		text += ". " + face.Grouped(since) + " earlier records are not shown here; /history shows all"
+		text += ". " + ui.Grouped(since) + " earlier records are not shown here; /history shows all"
 	}
 	m.say(text + ".")
 }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui"
+	"github.com/parley-mcp/parley/app/internal/ui"
 )
 
 // An input that fails, as that of a terminal whose window was closed, is a terminal that is gone.
@@ -28,7 +28,7 @@ func TestTerminalFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	screen := tui.New(&tui.Options{In: in, Out: newTerminal(), Environ: []string{"TERM=xterm-256color"}})
-	if err := screen.Run(t.Context(), face.OfHost(h), face.OfSession(s, nil)); !errors.Is(err, tui.ErrTerminal) {
+	if err := screen.Run(t.Context(), ui.OfHost(h), ui.OfSession(s, nil)); !errors.Is(err, tui.ErrTerminal) {
 		t.Errorf("error %v, want %v", err, tui.ErrTerminal)
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -59,13 +59,13 @@ type Options struct {
 	// Resources lists the resources of a server, for completion. Default: not offered.
 	Resources func(ctx context.Context, server string) ([]*mcp.Resource, error)
 	// Sessions are those to which the person can go. Default: to none.
-	Sessions face.Sessions
+	Sessions ui.Sessions
 	// Logs are the last lines that a server logged, as they came. Default: they are not kept.
 	Logs func(server string) []string
 	// Image reads an image from the clipboard. Default: it cannot be read.
 	Image func(ctx context.Context) (mcp.Content, error)
 	// Since is the number of the last record that is not shown at the beginning, which is
-	// told. Default: all are shown. See [face.LastExchanges].
+	// told. Default: all are shown. See [ui.LastExchanges].
 	Since int64
 	// Greeting is shown at the beginning, or empty. It is the program's own text.
 	Greeting string
@@ -167,7 +167,7 @@ func (s *Screen) Rest() string { return s.notes() }
 // session is closed. The error is that of ctx or of the session; it has ErrTerminal in it if
 // nothing can be written to the terminal any more. The terminal is then as it was before. The
 // session is not closed.
-func (s *Screen) Run(ctx context.Context, h face.Host, session face.Session) error {
+func (s *Screen) Run(ctx context.Context, h ui.Host, session ui.Session) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
 	defer tasks.Wait()

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-mcp/parley/app/internal/face"
-	"github.com/parley-mcp/parley/app/internal/model"
 	"github.com/parley-mcp/parley/app/internal/chat/tui"
+	"github.com/parley-mcp/parley/app/internal/model"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -71,7 +71,7 @@ func open(t *testing.T) (*host.Host, *host.Session) {
 
 // A brokenHost panics when it is asked for servers, once it is broken.
 type brokenHost struct {
-	face.Host
+	ui.Host
 
 	broken *atomic.Bool
 }
@@ -123,7 +123,7 @@ func TestRun(t *testing.T) {
 			}
 			var broken atomic.Bool
 			done := make(chan error, 1)
-			go func() { done <- screen.Run(ctx, brokenHost{face.OfHost(h), &broken}, face.OfSession(s, nil)) }()
+			go func() { done <- screen.Run(ctx, brokenHost{ui.OfHost(h), &broken}, ui.OfSession(s, nil)) }()
 			out.wait(t, "Welcome.")
 			out.wait(t, "a note")
 			broken.Store(test.broken)
@@ -171,7 +171,7 @@ func TestTerminalGone(t *testing.T) {
 			defer out.Close()
 			screen := tui.New(&tui.Options{In: in, Out: out, Environ: []string{"TERM=xterm-256color"}})
 			done := make(chan error, 1)
-			go func() { done <- screen.Run(t.Context(), face.OfHost(h), face.OfSession(s, nil)) }()
+			go func() { done <- screen.Run(t.Context(), ui.OfHost(h), ui.OfSession(s, nil)) }()
 			if _, err := shown.Read(make([]byte, 1)); err != nil {
 				t.Fatal(err)
 			}

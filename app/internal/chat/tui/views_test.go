@@ -14,7 +14,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -48,7 +48,7 @@ func (f *fakeSessions) Records(_ context.Context, id string) ([]host.Record, err
 	return nil, host.ErrNoSession
 }
 
-func (f *fakeSessions) Open(_ context.Context, id string) (face.Session, error) {
+func (f *fakeSessions) Open(_ context.Context, id string) (ui.Session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.opened = append(f.opened, "open "+id)
@@ -58,7 +58,7 @@ func (f *fakeSessions) Open(_ context.Context, id string) (face.Session, error) 
 	return f.next, nil
 }
 
-func (f *fakeSessions) Fork(_ context.Context, id string) (face.Session, error) {
+func (f *fakeSessions) Fork(_ context.Context, id string) (ui.Session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.opened = append(f.opened, "fork "+id)

@@ -40,13 +40,13 @@ type Watcher struct {
 	// Report is told, in a line, what is not looked at any more. Default: nobody is.
 	Report func(text string)
 
-	last    map[string]stamp
+	last    map[string]fileState
 	own     map[string]int // how often in a row a file changed while the server was started
 	ignored map[string]bool
 }
 
-// A stamp is what is looked at of a file.
-type stamp struct {
+// A fileState is the size, modification time and mode of a file.
+type fileState struct {
 	size, changed int64
 	mode          fs.FileMode
 }
@@ -161,12 +161,12 @@ func (w *Watcher) notOwn(files []string) []string {
 }
 
 // look looks at all files once.
-func (w *Watcher) look() (map[string]stamp, error) {
+func (w *Watcher) look() (map[string]fileState, error) {
 	most := w.MaxFiles
 	if most <= 0 {
 		most = defaultMaxFiles
 	}
-	found, entries := make(map[string]stamp), 0
+	found, entries := make(map[string]fileState), 0
 	for _, folder := range w.Folders {
 		err := filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
 			switch {
@@ -191,7 +191,7 @@ func (w *Watcher) look() (map[string]stamp, error) {
 			if err != nil {
 				return nil //nolint:nilerr // likewise
 			}
-			found[name] = stamp{info.Size(), info.ModTime().UnixNano(), info.Mode()}
+			found[name] = fileState{info.Size(), info.ModTime().UnixNano(), info.Mode()}
 			return nil
 		})
 		if err != nil {

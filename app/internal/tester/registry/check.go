@@ -31,7 +31,7 @@ type Finding struct {
 	Pointer string `json:"pointer"`
 	Line    int    `json:"line"` // from 1
 	Reason  string `json:"reason"`
-	Mend    string `json:"mend"`
+	Fix     string `json:"fix"`
 
 	at int
 }
@@ -58,7 +58,7 @@ func Check(text []byte) []Finding {
 		c.add(Error, at, "", "json-syntax", err.Error(), "write it as JSON (RFC 8259): no comments, no commas at the end, UTF-8")
 		return c.findings
 	}
-	c.server(spot{c, root, ""})
+	c.server(location{c, root, ""})
 	slices.SortStableFunc(c.findings, func(a, b Finding) int { return a.at - b.at })
 	return c.findings
 }
@@ -70,68 +70,68 @@ type checker struct {
 	findings []Finding
 }
 
-func (c *checker) add(severity Severity, at int, pointer, code, reason, mend string) {
+func (c *checker) add(severity Severity, at int, pointer, code, reason, fix string) {
 	switch {
 	case len(c.findings) == maxFindings:
-		code, reason, mend = "too-many", "there is more that is wrong", "mend the others first, and check again"
+		code, reason, fix = "too-many", "there is more that is wrong", "fix the others first, and check again"
 	case len(c.findings) > maxFindings:
 		return
 	}
 	c.findings = append(c.findings, Finding{
-		Code: code, Severity: severity, Pointer: cut(pointer, maxPointer), Line: lineAt(c.starts, at), Reason: reason, Mend: mend, at: at,
+		Code: code, Severity: severity, Pointer: cut(pointer, maxPointer), Line: lineAt(c.starts, at), Reason: reason, Fix: fix, at: at,
 	})
 }
 
-// A spot is a value of the file and its place.
-type spot struct {
+// A location is a value of the file and its place.
+type location struct {
 	c       *checker
 	n       *node
 	pointer string
 }
 
-func (s spot) fail(code, mend, reason string, args ...any) {
-	s.c.add(Error, s.n.at, s.pointer, code, fmt.Sprintf(reason, args...), mend)
+func (s location) fail(code, fix, reason string, args ...any) {
+	s.c.add(Error, s.n.at, s.pointer, code, fmt.Sprintf(reason, args...), fix)
 }
 
-func (s spot) warn(code, mend, reason string, args ...any) {
-	s.c.add(Warning, s.n.at, s.pointer, code, fmt.Sprintf(reason, args...), mend)
+func (s location) warn(code, fix, reason string, args ...any) {
+	s.c.add(Warning, s.n.at, s.pointer, code, fmt.Sprintf(reason, args...), fix)
 }
 
 // get is a member of that kind. It is not there either if it is of another kind, which object reports.
-func (s spot) get(name string, k kind) (spot, bool) {
+func (s location) get(name string, k kind) (location, bool) {
 	n := s.n.member(name)
 	if n == nil || n.kind != k {
-		return spot{}, false
+		return location{}, false
 	}
 	return s.of(name, n), true
 }
 
-func (s spot) of(name string, n *node) spot {
-	return spot{s.c, n, s.pointer + "/" + escapePointer.Replace(name)}
+func (s location) of(name string, n *node) location {
+	return location{s.c, n, s.pointer + "/" + escapePointer.Replace(name)}
 }
 
 var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 // text is a member that is a string; empty is like absent.
-func (s spot) text(name string) string {
+func (s location) text(name string) string {
 	if m, ok := s.get(name, isString); ok {
 		return m.n.text
 	}
 	return ""
 }
 
-func (s spot) flag(name string) bool {
+func (s location) flag(name string) bool {
 	m, ok := s.get(name, isBool)
 	return ok && m.n.yes
 }
 
 // list are the items of a member that is an array.
-func (s spot) list(name string) []spot {
+func (s location) list(name string) []location {
 	m, ok := s.get(name, isArray)
 	if !ok {
 		return nil
 	}
-	items := make([]spot, len(m.n.items))
+	items := make([]location, len(m.n.items))
 	for i, n := range m.n.items {
 		items[i] = m.of(strconv.Itoa(i), n)
 	}
@@ -139,7 +139,7 @@ func (s spot) list(name string) []spot {
 }
 
 // entries are the members of a member that is an object.
-func (s spot) entries(name string) []entry {
+func (s location) entries(name string) []entry {
 	m, ok := s.get(name, isObject)
 	if !ok {
 		return nil
@@ -153,7 +153,7 @@ func (s spot) entries(name string) []entry {
 
 type entry struct {
 	name string
-	spot
+	location
 }
 
 // A shape is the members of an object and their kinds.
@@ -161,7 +161,7 @@ type shape map[string]kind
 
 // object reports whether a value is an object, and checks its members: no name twice, of the right
 // kind, none missing and none unknown.
-func (s spot) object(members shape, required ...string) bool {
+func (s location) object(members shape, required ...string) bool {
 	if s.n.kind != isObject {
 		s.fail("type", "write an object", "expected an object, got %s", s.n.kind)
 		return false
@@ -186,7 +186,7 @@ func (s spot) object(members shape, required ...string) bool {
 }
 
 // twice reports members of the same name.
-func (s spot) twice() {
+func (s location) twice() {
 	seen := map[string]bool{}
 	for _, m := range s.n.members {
 		if seen[m.name] {
@@ -198,7 +198,7 @@ func (s spot) twice() {
 }
 
 // unknown reports a member that the format does not have.
-func (s spot) unknown(name string, members shape) {
+func (s location) unknown(name string, members shape) {
 	if camel := camelCase(name); camel != name {
 		if _, ok := members[camel]; ok {
 			s.fail("old-member", "write "+camel, "the member %s had this name in an older schema", quoted(name))
@@ -237,7 +237,7 @@ func camelCase(name string) string {
 }
 
 // length checks how many characters a string has.
-func (s spot) length(least, most int) bool {
+func (s location) length(least, most int) bool {
 	n := utf8.RuneCountInString(s.n.text)
 	switch {
 	case n < least && n == 0:
@@ -253,7 +253,7 @@ func (s spot) length(least, most int) bool {
 }
 
 // oneOf checks that a string is one of those that the schema lists.
-func (s spot) oneOf(values ...string) bool {
+func (s location) oneOf(values ...string) bool {
 	if slices.Contains(values, s.n.text) {
 		return true
 	}

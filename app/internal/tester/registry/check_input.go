@@ -42,7 +42,7 @@ func braces(text string) []string {
 
 // templateNames are what the URL of a package may have in braces: its environment variables, and the
 // names and hints of its arguments.
-func (s spot) templateNames() map[string]bool {
+func (s location) templateNames() map[string]bool {
 	names := map[string]bool{}
 	for _, list := range []string{"environmentVariables", "runtimeArguments", "packageArguments"} {
 		for _, item := range s.list(list) {
@@ -56,7 +56,7 @@ func (s spot) templateNames() map[string]bool {
 }
 
 // keyed checks environment variables or headers: their names and values.
-func keyed(items []spot, duplicate string, key func(string) string, check func(spot)) {
+func keyed(items []location, duplicate string, key func(string) string, check func(location)) {
 	seen := map[string]bool{}
 	for _, item := range items {
 		if !item.input(keyShape, "name") {
@@ -77,18 +77,18 @@ func keyed(items []spot, duplicate string, key func(string) string, check func(s
 	}
 }
 
-func (s spot) environmentName() {
-	const mend = "write it with letters, digits and _, like WORDS_TOKEN"
+func (s location) environmentName() {
+	const fix = "write it with letters, digits and _, like WORDS_TOKEN"
 	switch {
 	case strings.ContainsAny(s.n.text, "= \t\r\n\x00"):
-		s.fail("variable-name", mend, "%s is no name of an environment variable", quoted(s.n.text))
+		s.fail("variable-name", fix, "%s is no name of an environment variable", quoted(s.n.text))
 	case !environment.MatchString(s.n.text):
-		s.warn("variable-name", mend, "shells cannot set the environment variable %s", quoted(s.n.text))
+		s.warn("variable-name", fix, "shells cannot set the environment variable %s", quoted(s.n.text))
 	}
 }
 
 // arguments checks the arguments of a command.
-func arguments(items []spot) {
+func arguments(items []location) {
 	seen := map[string]bool{}
 	for _, item := range items {
 		if !item.input(argumentShape, "type") {
@@ -120,7 +120,7 @@ func arguments(items []spot) {
 }
 
 // named checks an argument with a name, such as --port.
-func (s spot) named() {
+func (s location) named() {
 	at, ok := s.get("name", isString)
 	if !ok {
 		if s.n.member("name") == nil {
@@ -147,7 +147,7 @@ func (s spot) named() {
 
 // input checks a value that is fixed or filled in, and its variables. A nil shape is that of an input
 // without variables.
-func (s spot) input(members shape, required ...string) bool {
+func (s location) input(members shape, required ...string) bool {
 	if members == nil {
 		members = inputShape
 	}
@@ -170,7 +170,7 @@ func (s spot) input(members shape, required ...string) bool {
 }
 
 // choices checks that a default is one of the values that can be chosen.
-func (s spot) choices() {
+func (s location) choices() {
 	list := s.list("choices")
 	var values []string
 	for _, c := range list {
@@ -186,7 +186,7 @@ func (s spot) choices() {
 }
 
 // secret checks that no secret is in the file, which everybody can read. Values are not repeated.
-func (s spot) secret() {
+func (s location) secret() {
 	if !s.flag("isSecret") {
 		return
 	}
@@ -199,7 +199,7 @@ func (s spot) secret() {
 }
 
 // fits checks that a default has the format of its input.
-func (s spot) fits(format string) {
+func (s location) fits(format string) {
 	var err error
 	switch format {
 	case "number":
@@ -215,7 +215,7 @@ func (s spot) fits(format string) {
 }
 
 // variables checks the variables of a value, and what stands in braces in it.
-func (s spot) variables(members shape) {
+func (s location) variables(members shape) {
 	if _, may := members["variables"]; !may {
 		return
 	}

@@ -40,7 +40,7 @@ var registryTypes = map[string]registryType{
 }
 
 // packaged checks one package.
-func (s spot) packaged() {
+func (s location) packaged() {
 	if !s.object(packageShape, "registryType", "identifier", "transport") {
 		return
 	}
@@ -70,14 +70,14 @@ func (s spot) packaged() {
 	for _, list := range []string{"runtimeArguments", "packageArguments"} {
 		arguments(s.list(list))
 	}
-	keyed(s.list("environmentVariables"), "duplicate-variable", func(name string) string { return name }, spot.environmentName)
+	keyed(s.list("environmentVariables"), "duplicate-variable", func(name string) string { return name }, location.environmentName)
 	if t, ok := s.get("transport", isObject); ok {
 		t.transport(s.templateNames())
 	}
 }
 
 // ofType checks what only some types of packages have.
-func (s spot) ofType(name string, kind registryType) {
+func (s location) ofType(name string, kind registryType) {
 	if kind.versioned {
 		if s.n.member("version") == nil {
 			s.fail("version-missing", "add version", "a package of %s needs a version", name)
@@ -105,7 +105,7 @@ func (s spot) ofType(name string, kind registryType) {
 }
 
 // identifier checks what a package is called.
-func (s spot) identifier(registry string) {
+func (s location) identifier(registry string) {
 	id := s.n.text
 	if strings.ContainsAny(id, " \t\r\n") {
 		s.fail("identifier", "take the white space out", "the identifier %s has white space", quoted(id))
@@ -127,20 +127,20 @@ func (s spot) identifier(registry string) {
 }
 
 // image checks a reference of an image, which must say which one.
-func (s spot) image() {
-	const mend = "write it like ghcr.io/ada/words:1.0.2"
+func (s location) image() {
+	const fix = "write it like ghcr.io/ada/words:1.0.2"
 	m := ociReference.FindStringSubmatch(s.n.text)
 	switch {
 	case m == nil || strings.Contains(s.n.text, "://"):
-		s.fail("identifier", mend, "%s is no reference of an image", quoted(s.n.text))
+		s.fail("identifier", fix, "%s is no reference of an image", quoted(s.n.text))
 	case m[1] == ":latest" && m[2] == "":
-		s.fail("version-latest", mend, "latest is no version of an image")
+		s.fail("version-latest", fix, "latest is no version of an image")
 	case m[1] == "" && m[2] == "":
-		s.fail("version-missing", mend, "the image %s has neither tag nor digest", quoted(s.n.text))
+		s.fail("version-missing", fix, "the image %s has neither tag nor digest", quoted(s.n.text))
 	}
 }
 
-func (s spot) bundleHost() {
+func (s location) bundleHost() {
 	u, err := url.Parse(s.n.text)
 	if err != nil || u.Host == "" {
 		return // it has been said
@@ -156,7 +156,7 @@ func (s spot) bundleHost() {
 const maxURL = 2048
 
 // transport checks how a package serves. The names are those that its URL may have in braces.
-func (s spot) transport(names map[string]bool) {
+func (s location) transport(names map[string]bool) {
 	kind := s.text("type")
 	members := urlShape
 	if kind == TransportStdio {
@@ -176,7 +176,7 @@ func (s spot) transport(names map[string]bool) {
 }
 
 // remote checks a server at a URL.
-func (s spot) remote() {
+func (s location) remote() {
 	if !s.object(remoteShape, "type", "url") {
 		return
 	}
@@ -207,7 +207,7 @@ func (s spot) remote() {
 }
 
 // address checks the URL of a transport, in which names stand in braces.
-func (s spot) address(names map[string]bool, where string) {
+func (s location) address(names map[string]bool, where string) {
 	at, ok := s.get("url", isString)
 	if !ok {
 		if s.n.member("url") == nil {
@@ -233,7 +233,7 @@ func (s spot) address(names map[string]bool, where string) {
 }
 
 // public checks that others can reach a URL.
-func (s spot) public() {
+func (s location) public() {
 	u, err := url.Parse(brace.ReplaceAllString(s.n.text, "1"))
 	if err != nil || u.Host == "" {
 		return // it has been said
@@ -249,8 +249,8 @@ func (s spot) public() {
 }
 
 // headers checks those that a client sends.
-func (s spot) headers() {
-	keyed(s.list("headers"), "duplicate-header", strings.ToLower, func(name spot) {
+func (s location) headers() {
+	keyed(s.list("headers"), "duplicate-header", strings.ToLower, func(name location) {
 		if !headerName.MatchString(name.n.text) {
 			name.fail("header-name", "write it like X-API-Key", "%s is no name of a header", quoted(name.n.text))
 		}

@@ -35,7 +35,7 @@ var repositories = map[string]*regexp.Regexp{
 }
 
 // server checks the whole file.
-func (c *checker) server(s spot) {
+func (c *checker) server(s location) {
 	if !s.object(serverShape, "$schema", "name", "description", "version") {
 		return
 	}
@@ -70,10 +70,10 @@ func (c *checker) server(s spot) {
 	for _, r := range remotes {
 		r.remote()
 	}
-	same(packages, "duplicate-package", "the package is there twice", func(p spot) string {
+	same(packages, "duplicate-package", "the package is there twice", func(p location) string {
 		return p.text("registryType") + " " + p.text("identifier") + " " + p.text("version")
 	})
-	same(remotes, "duplicate-remote", "the URL is there twice", func(r spot) string { return r.text("type") + " " + r.text("url") })
+	same(remotes, "duplicate-remote", "the URL is there twice", func(r location) string { return r.text("type") + " " + r.text("url") })
 	if len(packages)+len(remotes) == 0 {
 		s.warn("nothing-to-use", "add packages or remotes", "the file names no package and no URL, so that nobody can use the server")
 	}
@@ -83,7 +83,7 @@ func (c *checker) server(s spot) {
 }
 
 // same reports items that have the same key as one before.
-func same(items []spot, code, reason string, key func(spot) string) {
+func same(items []location, code, reason string, key func(location) string) {
 	seen := map[string]bool{}
 	for _, item := range items {
 		if item.n.kind != isObject {
@@ -97,40 +97,40 @@ func same(items []spot, code, reason string, key func(spot) string) {
 	}
 }
 
-func (s spot) schema() {
+func (s location) schema() {
 	u, ok := s.get("$schema", isString)
 	if !ok || u.n.text == Schema {
 		return
 	}
-	mend := "write " + Schema + ", and check again"
+	fix := "write " + Schema + ", and check again"
 	if m := schemaURL.FindStringSubmatch(u.n.text); m != nil {
-		u.fail("schema-version", mend, "the file is of the schema %s, and is checked by another", quoted(m[1]))
+		u.fail("schema-version", fix, "the file is of the schema %s, and is checked by another", quoted(m[1]))
 		return
 	}
-	u.fail("schema-version", mend, "%s is no schema of server.json", quoted(u.n.text))
+	u.fail("schema-version", fix, "%s is no schema of server.json", quoted(u.n.text))
 }
 
 // serverName checks a name: a domain, reversed, and a name below it.
-func (s spot) serverName() {
-	const mend = "write it like io.github.ada/words or com.example/words"
+func (s location) serverName() {
+	const fix = "write it like io.github.ada/words or com.example/words"
 	if !s.length(3, 200) {
 		return
 	}
 	before, after, found := strings.Cut(s.n.text, "/")
 	switch {
 	case !found:
-		s.fail("name", mend, "the name %s has no slash between namespace and name", quoted(s.n.text))
+		s.fail("name", fix, "the name %s has no slash between namespace and name", quoted(s.n.text))
 	case strings.Contains(after, "/"):
-		s.fail("name", mend, "the name %s has more than one slash", quoted(s.n.text))
+		s.fail("name", fix, "the name %s has more than one slash", quoted(s.n.text))
 	case !namespace.MatchString(before):
-		s.fail("name-namespace", mend, "the namespace %s is no domain name, reversed", quoted(before))
+		s.fail("name-namespace", fix, "the namespace %s is no domain name, reversed", quoted(before))
 	case !namePart.MatchString(after):
-		s.fail("name", mend, "the part %s must have two or more letters, digits, dots, - or _, and begin and end with a letter or digit", quoted(after))
+		s.fail("name", fix, "the part %s must have two or more letters, digits, dots, - or _, and begin and end with a letter or digit", quoted(after))
 	}
 }
 
 // version checks that a version is one, and not a range of them.
-func (s spot) version() bool {
+func (s location) version() bool {
 	v := strings.TrimSpace(s.n.text)
 	switch {
 	case v == "latest":
@@ -163,7 +163,7 @@ func isRange(v string) bool {
 }
 
 // https checks an absolute URL with https.
-func (s spot) https(what string) bool {
+func (s location) https(what string) bool {
 	u, err := url.Parse(s.n.text)
 	switch {
 	case err != nil || u.Host == "" && u.Opaque == "":
@@ -178,7 +178,7 @@ func (s spot) https(what string) bool {
 	return false
 }
 
-func (s spot) repository() {
+func (s location) repository() {
 	s.object(repositoryShape, "url", "source")
 	source := s.text("source")
 	if at, ok := s.get("source", isString); ok {
@@ -199,7 +199,7 @@ func (s spot) repository() {
 	}
 }
 
-func (s spot) icon() {
+func (s location) icon() {
 	if !s.object(iconShape, "src") {
 		return
 	}
@@ -226,7 +226,7 @@ const (
 	maxMeta       = 4096
 )
 
-func (s spot) meta() {
+func (s location) meta() {
 	s.twice()
 	for _, m := range s.n.members {
 		at := s.of(m.name, m.value)
@@ -242,7 +242,7 @@ func (s spot) meta() {
 }
 
 // size is how many bytes a value has without white space.
-func (s spot) size() int {
+func (s location) size() int {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, s.c.text[s.n.at:s.n.end]); err != nil {
 		return s.n.end - s.n.at

@@ -216,7 +216,7 @@ func checkAll(t *testing.T, text string, findings []registry.Finding) {
 	t.Helper()
 	lines := strings.Count(text, "\n") + 1
 	for i, f := range findings {
-		if f.Code == "" || f.Reason == "" || f.Mend == "" || f.Severity != registry.Error && f.Severity != registry.Warning {
+		if f.Code == "" || f.Reason == "" || f.Fix == "" || f.Severity != registry.Error && f.Severity != registry.Warning {
 			t.Errorf("something is missing: %+v", f)
 		}
 		if f.Line < 1 || f.Line > lines || i > 0 && f.Line < findings[i-1].Line {
@@ -225,7 +225,7 @@ func checkAll(t *testing.T, text string, findings []registry.Finding) {
 		if f.Pointer != "" && f.Pointer[0] != '/' {
 			t.Errorf("no pointer: %+v", f)
 		}
-		if strings.Contains(f.Reason+f.Mend, "hunter2") {
+		if strings.Contains(f.Reason+f.Fix, "hunter2") {
 			t.Errorf("a secret: %+v", f)
 		}
 	}
@@ -282,7 +282,7 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		findings := registry.Check([]byte(text))
 		for _, f := range findings {
-			if f.Code == "" || f.Reason == "" || f.Mend == "" || f.Line < 1 || f.Line > strings.Count(text, "\n")+1 {
+			if f.Code == "" || f.Reason == "" || f.Fix == "" || f.Line < 1 || f.Line > strings.Count(text, "\n")+1 {
 				t.Errorf("%+v", f)
 			}
 		}

@@ -13,17 +13,17 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/panel"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// A talk is a face.Session that asks one question, and the face.Host of it. What a line does
+// A talk is a ui.Session that asks one question, and the ui.Host of it. What a line does
 // not call for that is missing.
 type talk struct {
-	face.Session
-	face.Host
+	ui.Session
+	ui.Host
 	question *host.Question
 
 	mu      sync.Mutex
@@ -99,13 +99,13 @@ func (s *talk) Watch(ctx context.Context, since int64) iter.Seq2[host.Record, er
 	}
 }
 
-// lineAnswer is what a face.Line gives as the answer when a person types lines.
+// lineAnswer is what a ui.Line gives as the answer when a person types lines.
 func lineAnswer(t *testing.T, q *host.Question, lines []string) host.Answer {
 	t.Helper()
 	s := &talk{question: q, changed: make(chan struct{})}
 	in := strings.NewReader("Go.\n" + strings.Join(lines, "\n") + "\n")
 	var out bytes.Buffer
-	line := face.NewLine(in, &out, &face.LineOptions{Echo: true, Face: "terminal"})
+	line := ui.NewLine(in, &out, &ui.LineOptions{Echo: true, Face: "terminal"})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := line.Run(ctx, s, s); err != nil {
@@ -208,7 +208,7 @@ func decisions() map[string]decision {
 	}
 }
 
-// Every decision gives the answer that face.Line gives for the same one, byte for byte.
+// Every decision gives the answer that ui.Line gives for the same one, byte for byte.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	for name, d := range decisions() {

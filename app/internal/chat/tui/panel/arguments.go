@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/strictjson"
@@ -76,7 +76,7 @@ func (f *form) add(pointer string, raw mcp.RawValue, depth int) {
 	}
 	p := part{pointer: pointer, label: partLabel(pointer), value: raw}
 	if text, ok := textOf(raw); ok {
-		p.text, p.lines = strings.ReplaceAll(face.Condense(text), "\t", tab), strings.Count(text, "\n")+1
+		p.text, p.lines = strings.ReplaceAll(ui.Condense(text), "\t", tab), strings.Count(text, "\n")+1
 	} else {
 		p.text = jsonText(raw)
 	}
@@ -97,9 +97,9 @@ func partLabel(pointer string) string {
 	}
 	quoted, err := strictjson.Marshal(name)
 	if err != nil { // no text that JSON can hold
-		return face.Condense(host.EscapeLine(strconv.Quote(name)))
+		return ui.Condense(host.EscapeLine(strconv.Quote(name)))
 	}
-	return face.Condense(host.EscapeLine(host.Indent(quoted)))
+	return ui.Condense(host.EscapeLine(host.Indent(quoted)))
 }
 
 // plainName are the characters of names that are shown without quotes.
@@ -117,4 +117,4 @@ func textOf(raw mcp.RawValue) (string, bool) {
 }
 
 // jsonText is JSON as it is shown, escaped.
-func jsonText(raw mcp.RawValue) string { return face.Condense(host.Escape(host.Indent(raw))) }
+func jsonText(raw mcp.RawValue) string { return ui.Condense(host.Escape(host.Indent(raw))) }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -158,19 +158,19 @@ func untrusted(label string) string {
 }
 
 // entry adds an entry of a wording, as the form of its value if there is one.
-func (b *body) entry(e *face.Entry, f *form, l limits) {
+func (b *body) entry(e *ui.Entry, f *form, l limits) {
 	switch e.Kind {
-	case face.EntrySaid:
+	case ui.EntrySaid:
 		b.sentence(toneText, e.Text)
-	case face.EntryFact:
+	case ui.EntryFact:
 		b.labelled(e.Label+": ", toneText, e.Text)
-	case face.EntryWarning:
+	case ui.EntryWarning:
 		b.sentence(toneWarning, "WARNING: "+e.Text)
-	case face.EntryClaim:
+	case ui.EntryClaim:
 		text, more := cut(e.Text, l.claim)
 		b.labelled(untrusted(e.Label)+": ", toneUntrusted, text)
 		b.more(more)
-	case face.EntryBlock:
+	case ui.EntryBlock:
 		if f != nil {
 			b.form(e.Label, f, l)
 			return
@@ -179,9 +179,9 @@ func (b *body) entry(e *face.Entry, f *form, l limits) {
 		text, more := cut(e.Text, l.block)
 		b.marked(mark, toneUntrusted, text)
 		b.more(more)
-	case face.EntryModel:
+	case ui.EntryModel:
 		b.sentence(toneDim, untrusted(e.Label)+":")
-		b.marked(mark, toneUntrusted, host.Escape(face.Plain(e.Doc, b.columns)))
+		b.marked(mark, toneUntrusted, host.Escape(ui.Plain(e.Doc, b.columns)))
 	}
 }
 
@@ -223,6 +223,6 @@ func (f *form) isCut(l limits) bool {
 }
 
 // isCut reports whether an entry that is no form is.
-func isCut(e *face.Entry, l limits) bool {
-	return e.Kind == face.EntryClaim && len(e.Text) > l.claim || e.Kind == face.EntryBlock && len(e.Text) > l.block
+func isCut(e *ui.Entry, l limits) bool {
+	return e.Kind == ui.EntryClaim && len(e.Text) > l.claim || e.Kind == ui.EntryBlock && len(e.Text) > l.block
 }

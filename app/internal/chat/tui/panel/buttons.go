@@ -7,8 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -86,18 +86,18 @@ func (p *Panel) back(to mode) button {
 }
 
 // refusal is the choice that says no.
-func (p *Panel) refusal() *face.Choice {
+func (p *Panel) refusal() *ui.Choice {
 	for i := range p.words.Choices {
 		if p.words.Choices[i].Answer.Action == host.Refuse {
 			return &p.words.Choices[i]
 		}
 	}
-	return &face.Choice{Label: "no", Answer: host.Answer{Action: host.Refuse}}
+	return &ui.Choice{Label: "no", Answer: host.Answer{Action: host.Refuse}}
 }
 
 // offered are the choices that are grants.
-func (p *Panel) offered() []face.Choice {
-	var list []face.Choice
+func (p *Panel) offered() []ui.Choice {
+	var list []ui.Choice
 	for _, c := range p.words.Choices {
 		if c.Answer.Offer > 0 {
 			list = append(list, c)
@@ -118,9 +118,9 @@ func (p *Panel) choices() []button {
 				list = append(list, p.button(style.Remember, "remember", p.opts.Keys.Action(style.Remember).Help, then(p.remember)))
 			}
 			remember = true
-		case c.Needs == face.NeedEdit:
+		case c.Needs == ui.NeedEdit:
 			list = append(list, p.editButtons(c)...)
-		case c.Needs == face.NeedModel:
+		case c.Needs == ui.NeedModel:
 			list = append(list, p.button(style.ChooseModel, short(c.Label), c.Label, then(func() { p.enter(modeModels) })))
 		case c.Answer.Action == host.Approve:
 			list = append(list, p.approval(c))
@@ -157,7 +157,7 @@ func (p *Panel) refusals() []button {
 		switch {
 		case c.Answer.Action == host.Dismiss:
 			list = append(list, p.button(style.Dismiss, short(c.Label), c.Label, p.answers(c.Answer)))
-		case c.Needs == face.NeedReason:
+		case c.Needs == ui.NeedReason:
 			list = append(list, p.button(style.Refuse, short(c.Label), c.Label, then(func() { p.input = input{}; p.enter(modeReason) })))
 		case c.Answer.Action == host.Refuse:
 			list = append(list, p.button(style.Refuse, short(c.Label), c.Label, p.answers(c.Answer)))
@@ -172,7 +172,7 @@ func (p *Panel) answers(a host.Answer) func() (Outcome, tea.Cmd) {
 }
 
 // refuse decides with the reason that was typed.
-func (p *Panel) refuse(c *face.Choice) func() (Outcome, tea.Cmd) {
+func (p *Panel) refuse(c *ui.Choice) func() (Outcome, tea.Cmd) {
 	return func() (Outcome, tea.Cmd) {
 		a := c.Answer
 		a.Reason = strings.TrimSpace(p.input.text)
@@ -181,9 +181,9 @@ func (p *Panel) refuse(c *face.Choice) func() (Outcome, tea.Cmd) {
 }
 
 // approval is the button that says yes.
-func (p *Panel) approval(c *face.Choice) button {
+func (p *Panel) approval(c *ui.Choice) button {
 	b := p.button(style.Approve, short(c.Label), c.Label, nil)
-	if c.Needs == face.NeedRoots {
+	if c.Needs == ui.NeedRoots {
 		b.label, b.long = "tell it", "tell it of the directories that are picked"
 	}
 	if p.edited != nil {
@@ -195,10 +195,10 @@ func (p *Panel) approval(c *face.Choice) button {
 		}
 		a := c.Answer
 		switch c.Needs {
-		case face.NeedValues:
+		case ui.NeedValues:
 			p.fill()
 			return Outcome{}, nil
-		case face.NeedRoots:
+		case ui.NeedRoots:
 			if a.Roots = p.pickedRoots(); a.Roots == nil {
 				return Outcome{}, nil
 			}
@@ -239,5 +239,5 @@ func (p *Panel) raw() bool { return p.full != p.flipped }
 
 // hasValues reports whether there is JSON that can be shown as a form.
 func (p *Panel) hasValues() bool {
-	return slices.ContainsFunc(p.words.Lines, func(e face.Entry) bool { return e.Value != nil })
+	return slices.ContainsFunc(p.words.Lines, func(e ui.Entry) bool { return e.Value != nil })
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -32,12 +32,12 @@ func (p *Panel) differences(b *body) {
 	if p.edited == nil {
 		return
 	}
-	old, err := face.Editable(p.question)
+	old, err := ui.Editable(p.question)
 	if err != nil {
 		return // what cannot be written as JSON was not edited
 	}
 	b.sentence(toneTitle, "What you edited:")
-	b.values(face.Differences(old, p.edited))
+	b.values(ui.Differences(old, p.edited))
 }
 
 // sinceLast shows how the arguments differ from the last ones that were approved.
@@ -46,7 +46,7 @@ func (p *Panel) sinceLast(b *body) {
 		b.sentence(toneText, "This tool was not called before in this session, so that there is no call to compare with.")
 		return
 	}
-	list := face.Differences(p.opts.Last, p.question.Arguments)
+	list := ui.Differences(p.opts.Last, p.question.Arguments)
 	if len(list) == 0 {
 		b.sentence(toneText, "The arguments are the same as those of the last call that was approved.")
 		return
@@ -56,7 +56,7 @@ func (p *Panel) sinceLast(b *body) {
 }
 
 // values adds the differences of JSON.
-func (b *body) values(list []face.Difference) {
+func (b *body) values(list []ui.Difference) {
 	for i := range list {
 		d := &list[i]
 		b.difference(partLabel(d.Pointer), valueText(d.Old), valueText(d.New), d.Old == nil, d.New == nil)

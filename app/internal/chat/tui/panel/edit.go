@@ -6,8 +6,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/strictjson"
@@ -18,11 +18,11 @@ func (p *Panel) value() (mcp.RawValue, error) {
 	if p.edited != nil {
 		return p.edited, nil
 	}
-	return face.Editable(p.question)
+	return ui.Editable(p.question)
 }
 
 // editButtons are the buttons for editing in the question itself.
-func (p *Panel) editButtons(c *face.Choice) []button {
+func (p *Panel) editButtons(c *ui.Choice) []button {
 	if p.edited == nil {
 		return []button{p.button(style.EditAnswer, short(c.Label), c.Label, then(p.edit))}
 	}
@@ -126,9 +126,9 @@ func (p *Panel) changeValue() {
 	case p.part >= 0 && strings.HasPrefix(text, `"`) && strictjson.Valid([]byte(text)) != nil:
 		err = errQuotes
 	case p.part < 0 || p.form.parts[p.part].pointer == "":
-		edited, err = face.Edit(old, p.input.text)
+		edited, err = ui.Edit(old, p.input.text)
 	default:
-		edited, err = face.EditAt(old, p.form.parts[p.part].pointer, p.input.text)
+		edited, err = ui.EditAt(old, p.form.parts[p.part].pointer, p.input.text)
 	}
 	if err != nil {
 		p.tell("Nothing was changed: %s.", host.EscapeLine(err.Error()))
@@ -151,7 +151,7 @@ func (p *Panel) setEdited(edited mcp.RawValue) bool {
 		return false
 	}
 	p.edited = append(mcp.RawValue{}, edited...)
-	if asked, err := face.Editable(p.question); err == nil && strictjson.Equal(asked, edited) {
+	if asked, err := ui.Editable(p.question); err == nil && strictjson.Equal(asked, edited) {
 		p.edited = nil
 	}
 	p.form = newForm(edited)

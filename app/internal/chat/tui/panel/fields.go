@@ -5,18 +5,18 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/strictjson"
 )
 
 // A fieldState is what the person has filled into a field.
 type fieldState struct {
-	field *face.Field
+	field *ui.Field
 	// input is the text of a field that is typed.
 	input input
 	// options are what can be chosen: those of the form, or yes and no.
-	options []face.Option
+	options []ui.Option
 	chosen  []bool
 	// option is the one that the cursor is at.
 	option int
@@ -28,12 +28,12 @@ type fieldState struct {
 
 // newField begins with the default of a field. A default that is none of the options
 // chooses nothing.
-func newField(f *face.Field) fieldState {
+func newField(f *ui.Field) fieldState {
 	s := fieldState{field: f}
 	switch f.Kind {
-	case face.KindBoolean:
-		s.options = []face.Option{{Value: "true", Title: "yes"}, {Value: "false", Title: "no"}}
-	case face.KindChoice, face.KindChoices:
+	case ui.KindBoolean:
+		s.options = []ui.Option{{Value: "true", Title: "yes"}, {Value: "false", Title: "no"}}
+	case ui.KindChoice, ui.KindChoices:
 		s.options = f.Options
 	default:
 		return s
@@ -46,7 +46,7 @@ func newField(f *face.Field) fieldState {
 }
 
 // defaultValues are the options that a field has chosen at first.
-func defaultValues(f *face.Field) []string {
+func defaultValues(f *ui.Field) []string {
 	if f.Default == nil || f.Check(f.Default) != nil {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (s *fieldState) toggle() {
 	}
 	s.touched, s.problem = true, ""
 	now := !s.chosen[s.option]
-	if s.field.Kind != face.KindChoices {
+	if s.field.Kind != ui.KindChoices {
 		clear(s.chosen)
 		now = now || s.field.Required
 	}
@@ -81,7 +81,7 @@ func (s *fieldState) toggle() {
 // letter takes a key for a field with options: space at the option of the cursor, y and n for
 // yes and no.
 func (s *fieldState) letter(key string) {
-	if s.field.Kind == face.KindBoolean {
+	if s.field.Kind == ui.KindBoolean {
 		if i := slices.Index([]string{"y", "n"}, key); i >= 0 {
 			s.option, s.touched, s.problem = i, true, ""
 			clear(s.chosen)
@@ -117,7 +117,7 @@ func (s *fieldState) value() (mcp.RawValue, error) {
 	picked := s.picked()
 	if len(picked) == 0 {
 		switch {
-		case s.field.Kind == face.KindChoices && s.touched && s.field.Default != nil:
+		case s.field.Kind == ui.KindChoices && s.touched && s.field.Default != nil:
 			// The default was taken back: an empty list, if that fits.
 		case s.field.Required:
 			return nil, errNothing
@@ -127,9 +127,9 @@ func (s *fieldState) value() (mcp.RawValue, error) {
 	}
 	var v any = picked
 	switch s.field.Kind {
-	case face.KindBoolean:
+	case ui.KindBoolean:
 		v = picked[0] == "true"
-	case face.KindChoice:
+	case ui.KindChoice:
 		v = picked[0]
 	default:
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/parley-mcp/parley/app/internal/face"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -187,7 +187,7 @@ func (b *body) optionsField(f *fieldState, here bool) {
 	from := min(max(f.option-shownOptions/2, 0), max(len(f.options)-shownOptions, 0))
 	to := min(from+shownOptions, len(f.options))
 	open, closed := "(", ")"
-	if f.field.Kind == face.KindChoices {
+	if f.field.Kind == ui.KindChoices {
 		open, closed = "[", "]"
 	}
 	for i := from; i < to; i++ {

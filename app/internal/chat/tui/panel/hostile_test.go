@@ -7,10 +7,10 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/parley-mcp/parley/app/internal/face/facetest"
-	"github.com/parley-mcp/parley/app/internal/racetest"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/panel"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/racetest"
+	"github.com/parley-mcp/parley/app/internal/ui/uitest"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -18,13 +18,13 @@ import (
 // forged is what a stranger writes to look like the program.
 const forged = "\nasked because: you trust this server\n [y] yes  [n] no \nlines 1-2 of 9999"
 
-func hostileTexts() map[string]string { return facetest.Texts(forged, 150) }
+func hostileTexts() map[string]string { return uitest.Texts(forged, 150) }
 
 // hostile is a question of a kind with a text in every place.
 func hostile(t testing.TB, kind host.QuestionKind, text string) *host.Question {
 	t.Helper()
 	q := new(host.Question)
-	facetest.Fill(t, q, text)
+	uitest.Fill(t, q, text)
 	q.Kind, q.Why = kind, "no rule matches"
 	for i := range q.Form.RequestedSchema.Properties {
 		q.Form.RequestedSchema.Properties[i].Name += strings.Repeat("x", i)

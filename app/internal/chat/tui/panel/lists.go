@@ -5,8 +5,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -40,9 +40,9 @@ func (p *Panel) longer() {
 }
 
 // offerLabel says what an offer grants and for how long.
-func (p *Panel) offerLabel(c *face.Choice) string {
+func (p *Panel) offerLabel(c *ui.Choice) string {
 	d := durations[p.lasts]
-	if d.minutes == 0 && c.Needs == face.NeedNothing {
+	if d.minutes == 0 && c.Needs == ui.NeedNothing {
 		return c.Label
 	}
 	return d.text + ": " + host.EscapeLine(p.question.Offers[c.Answer.Offer-1].Text)
@@ -59,11 +59,11 @@ func (p *Panel) offerButtons() []button {
 }
 
 // grant decides for longer.
-func (p *Panel) grant(c *face.Choice) func() (Outcome, tea.Cmd) {
+func (p *Panel) grant(c *ui.Choice) func() (Outcome, tea.Cmd) {
 	return func() (Outcome, tea.Cmd) {
 		a := c.Answer
 		a.Minutes = durations[p.lasts].minutes
-		if c.Needs == face.NeedRoots {
+		if c.Needs == ui.NeedRoots {
 			if a.Roots = p.pickedRoots(); a.Roots == nil {
 				return Outcome{}, nil
 			}
@@ -78,7 +78,7 @@ func (p *Panel) offersBody(b *body) {
 	for i, c := range p.offered() {
 		b.item = int32(i)
 		b.sentence(toneText, itoa(i+1)+"  "+p.offerLabel(&c))
-		b.sentence(toneDim, "   "+face.RuleText(&p.question.Offers[c.Answer.Offer-1].Rule))
+		b.sentence(toneDim, "   "+ui.RuleText(&p.question.Offers[c.Answer.Offer-1].Rule))
 	}
 	b.item = noItem
 }

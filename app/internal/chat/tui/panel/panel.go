@@ -7,8 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -82,7 +82,7 @@ const (
 type Panel struct {
 	question *host.Question
 	opts     Options
-	words    *face.Wording
+	words    *ui.Wording
 	forms    []*form // of the values in the lines of words; nil for other lines
 	// ready is when keys are taken again.
 	ready time.Time
@@ -132,7 +132,7 @@ type cacheKey struct {
 
 // New makes a panel for a question. Keys are dropped until there was none for Grace.
 func New(q *host.Question, o *Options) *Panel {
-	p := &Panel{question: q, opts: *o, words: face.NewWording(q), focus: -1, cursor: -1}
+	p := &Panel{question: q, opts: *o, words: ui.NewWording(q), focus: -1, cursor: -1}
 	if p.opts.Now == nil {
 		p.opts.Now = time.Now
 	}

@@ -6,8 +6,8 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"github.com/parley-mcp/parley/app/internal/face"
 	"github.com/parley-mcp/parley/app/internal/chat/tui/style"
+	"github.com/parley-mcp/parley/app/internal/ui"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -340,8 +340,8 @@ func (p *Panel) main(b *body) {
 		e := &p.words.Lines[i]
 		switch {
 		case e.Value != nil && p.edited != nil: // what was edited takes its place
-		case roots && e.Kind == face.EntryFact && strings.HasPrefix(e.Label, "directory "):
-		case p.words.Page != nil && e.Kind == face.EntryBlock && e.Label == "whole address":
+		case roots && e.Kind == ui.EntryFact && strings.HasPrefix(e.Label, "directory "):
+		case p.words.Page != nil && e.Kind == ui.EntryBlock && e.Label == "whole address":
 			b.address(e.Label, p.words.Page)
 		default:
 			f := p.forms[i]
@@ -360,8 +360,8 @@ func (p *Panel) main(b *body) {
 
 // editedBody shows what the person wrote: what differs, all of it, and secrets in it.
 func (p *Panel) editedBody(b *body) {
-	if old, err := face.Editable(p.question); err == nil {
-		b.values(face.Differences(old, p.edited))
+	if old, err := ui.Editable(p.question); err == nil {
+		b.values(ui.Differences(old, p.edited))
 	}
 	const label = "as you edited it"
 	if p.form.more || p.raw() { // all of it is shown, as it would be sent
@@ -376,7 +376,7 @@ func (p *Panel) editedBody(b *body) {
 }
 
 // address shows the address of a page with its domain marked.
-func (b *body) address(label string, a *face.Address) {
+func (b *body) address(label string, a *ui.Address) {
 	b.sentence(toneDim, untrusted(label)+":")
 	all := a.Before + a.Domain + a.After
 	from, to := len(a.Before), len(a.Before)+len(a.Domain)

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-mcp/parley/app/internal/tester/inspect/cassette"
 	"github.com/parley-mcp/parley/app/internal/mask"
+	"github.com/parley-mcp/parley/app/internal/tester/inspect/cassette"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"

@@ -14,9 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/parley-mcp/parley/app/internal/tester/inspect/cassette"
 	"github.com/parley-mcp/parley/app/internal/mask"
 	"github.com/parley-mcp/parley/app/internal/racetest"
+	"github.com/parley-mcp/parley/app/internal/tester/inspect/cassette"
 )
 
 const first = `{"parley":"cassette","version":1}` + "\n"

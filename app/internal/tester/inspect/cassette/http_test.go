@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/parley-mcp/parley/app/internal/tester/inspect/cassette"
 	"github.com/parley-mcp/parley/app/internal/mask"
+	"github.com/parley-mcp/parley/app/internal/tester/inspect/cassette"
 )
 
 // A site records what goes through a handler.

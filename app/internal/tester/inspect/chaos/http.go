@@ -53,7 +53,7 @@ type exchange struct {
 	r                  *http.Request
 	body               []byte
 	rest               io.Reader // of a body that is too long to be one frame, or nil
-	toServer, toClient *lane
+	toServer, toClient *flow
 }
 
 // ServeHTTP passes one request on.
@@ -79,8 +79,8 @@ func (h *reverse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	number := h.proxy.connections.Add(1)
 	earlier := h.proxy.requests.next(r.Method, r.URL.Path, body)
 	key := fmt.Sprintf("%s %s %x %d", r.Method, r.URL.Path, sha256.Sum256(body), earlier)
-	x.toServer = &lane{proxy: h.proxy, connection: number, key: key, direction: ToServer}
-	x.toClient = &lane{proxy: h.proxy, connection: number, key: key, direction: ToClient}
+	x.toServer = &flow{proxy: h.proxy, connection: number, key: key, direction: ToServer}
+	x.toClient = &flow{proxy: h.proxy, connection: number, key: key, direction: ToClient}
 	x.serve(r.Context())
 }
 

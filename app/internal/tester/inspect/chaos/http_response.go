@@ -36,7 +36,7 @@ func (x *exchange) answer(ctx context.Context, response *http.Response, whole *d
 		_ = control.Flush() // the connection ends anyway
 		return ErrDropped
 	}
-	out := &relay{lane: x.toClient, at: onEvent, w: w}
+	out := &relay{flow: x.toClient, at: onEvent, w: w}
 	if events {
 		x.w.WriteHeader(response.StatusCode)
 		if err := control.Flush(); err != nil {

@@ -26,7 +26,7 @@ func (p *Proxy) Pipe(ctx context.Context, client, server Stream) error {
 	defer end(nil)
 	number := p.connections.Add(1)
 	towards := func(d Direction, w io.Writer) *relay {
-		return &relay{lane: &lane{proxy: p, connection: number, key: fmt.Sprintf("pipe %d", number), direction: d}, at: onPipe, w: w}
+		return &relay{flow: &flow{proxy: p, connection: number, key: fmt.Sprintf("pipe %d", number), direction: d}, at: onPipe, w: w}
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {

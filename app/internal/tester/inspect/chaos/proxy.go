@@ -111,8 +111,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A lane is one direction of a connection, or of an exchange of HTTP.
-type lane struct {
+// A flow is one direction of a connection, or of an exchange of HTTP.
+type flow struct {
 	proxy      *Proxy
 	connection uint64 // as events show it
 	key        string // the connection, as far as faults depend on it
@@ -127,7 +127,7 @@ type decision struct {
 }
 
 // randomFor is the source of random numbers for one purpose at one place.
-func (l *lane) randomFor(frame uint64, purpose string) *rand.Rand {
+func (l *flow) randomFor(frame uint64, purpose string) *rand.Rand {
 	h := fnv.New128a()
 	_, _ = io.WriteString(h, l.key+"\n"+string(l.direction)+"\n"+strconv.FormatUint(frame, 10)+"\n"+purpose) // a hash takes everything
 	sum := h.Sum(nil)
@@ -141,7 +141,7 @@ func (l *lane) randomFor(frame uint64, purpose string) *rand.Rand {
 // decide says which fault is applied at a place to the frame of that number, if any. A fault is
 // drawn by itself, so that the rate of one has no influence on where another is applied, but for
 // frames that both would be applied to.
-func (l *lane) decide(frame uint64, at place, applies func(Fault) bool) *decision {
+func (l *flow) decide(frame uint64, at place, applies func(Fault) bool) *decision {
 	if to := l.proxy.opts.To; to != "" && to != l.direction {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (l *lane) decide(frame uint64, at place, applies func(Fault) bool) *decisio
 }
 
 // log tells of a fault.
-func (l *lane) log(frame uint64, f Fault, size int, detail string) {
+func (l *flow) log(frame uint64, f Fault, size int, detail string) {
 	if l.proxy.opts.Log == nil {
 		return
 	}

@@ -27,7 +27,7 @@ type Code struct {
 	// Clause is what it breaks: a page of the specification with its section, or whose rule it is.
 	Clause string
 	// Mend says what to write instead.
-	Mend string
+	Fix string
 }
 
 // Pages of the specification, and other sources of clauses.
@@ -115,7 +115,7 @@ var codes = []Code{
 	{"MCP-RES-010", Warning, "a resource that does not exist is not refused", resourcesPage, "answer an unknown URI with the error -32602, in revisions with a handshake -32002"},
 	{"MCP-RES-011", Error, "a resource has hidden characters", securityRule, "remove the characters that cannot be seen"},
 	{"MCP-SCHEMA-001", Error, "a tool has no schema of its arguments", toolSchemas, `give {"type":"object"} to a tool without arguments`},
-	{"MCP-SCHEMA-002", Error, "a schema is none", schemaUsage, "mend the schema: clients leave out tools whose schemas they cannot read"},
+	{"MCP-SCHEMA-002", Error, "a schema is none", schemaUsage, "fix the schema: clients leave out tools whose schemas they cannot read"},
 	{"MCP-SCHEMA-003", Error, "a schema has a dialect that clients do not know", schemaUsage, `leave "$schema" out, or name https://json-schema.org/draft/2020-12/schema`},
 	{"MCP-SCHEMA-004", Error, "a schema refers to another document", schemaUsage, "put what it refers to under $defs: clients load nothing"},
 	{"MCP-SCHEMA-005", Error, "the schema of the arguments is not that of an object", toolSchemas, `write "type": "object" at the root`},
@@ -141,7 +141,7 @@ var codes = []Code{
 	{"MCP-TOOL-009", Warning, "a tool gives the model orders", securityRule, "say what the tool does, and leave it to the model and the person what to do with it"},
 	{"MCP-TOOL-010", Warning, "annotations contradict each other", "server/tools, ToolAnnotations", "leave destructiveHint out of tools with readOnlyHint, or take readOnlyHint away"},
 	{"MCP-TOOL-011", Error, "a tool that does not exist is called", toolErrors, "answer a call of an unknown tool with the error -32602 (invalid params)"},
-	{"MCP-TOOL-012", Warning, "arguments that break the schema are taken", toolErrors, "check arguments against the schema, and answer with isError, so that the model can mend them"},
+	{"MCP-TOOL-012", Warning, "arguments that break the schema are taken", toolErrors, "check arguments against the schema, and answer with isError, so that the model can correct them"},
 	{"MCP-TOOL-013", Error, "a tool is not what it must be", toolSchemas, "send the members of a tool with their types"},
 }
 

@@ -80,7 +80,7 @@ func TestEras(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := find(r, f.code, f.where)
-			if found == nil || len(found.Revisions) != 1 || found.Revisions[0] != f.at || found.Reason == "" || found.Mend == "" {
+			if found == nil || len(found.Revisions) != 1 || found.Revisions[0] != f.at || found.Reason == "" || found.Fix == "" {
 				t.Fatalf("got %+v; there is:\n%s", found, listed(r))
 			}
 			for _, other := range r.Findings {

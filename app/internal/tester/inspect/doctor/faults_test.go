@@ -213,7 +213,7 @@ func TestFaults(t *testing.T) {
 			if found == nil {
 				t.Fatalf("not found; there is:\n%s", listed(r))
 			}
-			if found.Mend == "" || found.Clause == "" || found.Reason == "" || found.Severity == "" || len(found.Revisions) != 1 {
+			if found.Fix == "" || found.Clause == "" || found.Reason == "" || found.Severity == "" || len(found.Revisions) != 1 {
 				t.Errorf("incomplete: %+v", found)
 			}
 		})
@@ -268,7 +268,7 @@ func TestCodes(t *testing.T) {
 			t.Errorf("%s comes after %s", c.ID, last)
 		}
 		last = c.ID
-		if c.Title == "" || c.Clause == "" || c.Mend == "" || c.Severity == "" {
+		if c.Title == "" || c.Clause == "" || c.Fix == "" || c.Severity == "" {
 			t.Errorf("incomplete: %+v", c)
 		}
 	}

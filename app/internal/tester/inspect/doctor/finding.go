@@ -26,8 +26,8 @@ type Finding struct {
 	Reason string `json:"reason"`
 	// Clause is what it breaks.
 	Clause string `json:"clause"`
-	// Mend is what to write instead.
-	Mend string `json:"mend"`
+	// Fix is what to write instead.
+	Fix string `json:"fix"`
 	// Revisions are those in which it was found.
 	Revisions []string `json:"revisions,omitempty"`
 }
@@ -118,8 +118,8 @@ func newCollector() *collector {
 	return &collector{known: make(map[string]*Finding), same: make(map[string]int)}
 }
 
-// add adds what was found in a revision; "" belongs to none. An empty mend is that of the code.
-func (c *collector) add(id, where, reason, mend, revision string) {
+// add adds what was found in a revision; "" belongs to none. An empty fix is that of the code.
+func (c *collector) add(id, where, reason, fix, revision string) {
 	if len(reason) > maxReason {
 		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"
 	}
@@ -131,7 +131,7 @@ func (c *collector) add(id, where, reason, mend, revision string) {
 			return
 		}
 		code := codeOf(id)
-		f = &Finding{Code: id, Severity: code.Severity, Where: where, Reason: reason, Clause: code.Clause, Mend: cmp.Or(mend, code.Mend)}
+		f = &Finding{Code: id, Severity: code.Severity, Where: where, Reason: reason, Clause: code.Clause, Fix: cmp.Or(fix, code.Fix)}
 		c.known[key] = f
 		c.list = append(c.list, f)
 		c.same[id]++

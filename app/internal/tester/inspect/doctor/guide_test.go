@@ -18,7 +18,7 @@ func TestGuide(t *testing.T) {
 	}
 	text := string(page)
 	for _, c := range doctor.Codes() {
-		row := fmt.Sprintf("| `%s` | %s | %s | %s |", c.ID, c.Severity, c.Title, c.Mend)
+		row := fmt.Sprintf("| `%s` | %s | %s | %s |", c.ID, c.Severity, c.Title, c.Fix)
 		if !strings.Contains(text, row+"\n") {
 			t.Errorf("docs/guide/doctor.md must have the row:\n%s", row)
 		}

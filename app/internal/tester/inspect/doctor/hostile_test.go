@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-mcp/parley/app/internal/racetest"
 	"github.com/parley-mcp/parley/app/internal/tester/inspect/doctor"
 	"github.com/parley-mcp/parley/app/internal/tester/inspect/lists"
-	"github.com/parley-mcp/parley/app/internal/racetest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/stdio"

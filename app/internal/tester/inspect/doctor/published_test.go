@@ -38,7 +38,7 @@ func reports(t *testing.T) map[string]*doctor.Report {
 	every := &doctor.Report{Server: "https://user@example.com:8080/mcp?a=b c\x00<&>\"\u202e#é"}
 	for _, c := range doctor.Codes() {
 		every.Findings = append(every.Findings, doctor.Finding{
-			Code: c.ID, Severity: c.Severity, Where: "$.tools['a b']", Reason: "because \x1b\xff]]>", Clause: c.Clause, Mend: c.Mend,
+			Code: c.ID, Severity: c.Severity, Where: "$.tools['a b']", Reason: "because \x1b\xff]]>", Clause: c.Clause, Fix: c.Fix,
 		})
 	}
 	return map[string]*doctor.Report{"bad": bad(t), "good": good, "every code": every, "nothing": {}}

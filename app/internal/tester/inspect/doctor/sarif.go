@@ -72,14 +72,14 @@ func SARIF(r *Report, version string) ([]byte, error) {
 	for i, c := range codes {
 		index[c.ID] = i
 		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{
-			c.ID, sarifMessage{c.Title}, sarifMessage{c.Mend + " (" + c.Clause + ")"}, sarifLevel{c.Severity},
+			c.ID, sarifMessage{c.Title}, sarifMessage{c.Fix + " (" + c.Clause + ")"}, sarifLevel{c.Severity},
 		})
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		run.Results = append(run.Results, sarifResult{
 			f.Code, index[f.Code], f.Severity,
-			sarifMessage{f.Reason + ". Mend: " + f.Mend},
+			sarifMessage{f.Reason + ". Fix: " + f.Fix},
 			[]sarifLocation{{sarifPhysical{sarifArtifact{"mcp/" + url.PathEscape(r.Server)}}, []sarifLogical{{f.Where}}}},
 		})
 	}

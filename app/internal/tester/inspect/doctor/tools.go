@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/parley-mcp/parley/app/internal/tester/inspect/contract"
 	"github.com/parley-mcp/parley/app/internal/losses"
+	"github.com/parley-mcp/parley/app/internal/tester/inspect/contract"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/schema"
