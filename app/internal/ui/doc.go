@@ -1,4 +1,4 @@
-// Package face is what all faces of a session share: the plan of a form, markdown as
+// Package ui is what all faces of a session share: the plan of a form, markdown as
 // a tree of allowed nodes, and the wording of questions and records; and the face for
 // plain terminals, which shows whole sentences and reads lines.
 //

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-mcp/parley/app/internal/tester/inspect/trace"
 	"github.com/parley-mcp/parley/app/internal/mask"
+	"github.com/parley-mcp/parley/app/internal/tester/inspect/trace"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
