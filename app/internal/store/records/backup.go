@@ -9,7 +9,7 @@ import (
 
 // Backup writes a copy of an SQLite database, as it is at one moment, to a new file; others may
 // read and write meanwhile. The copy was checked. It holds private keys, as the database does.
-func (d *DB) Backup(ctx context.Context, file string) error { return d.db.Backup(ctx, file) }
+func (d *base) Backup(ctx context.Context, file string) error { return d.db.Backup(ctx, file) }
 
 // Restore checks a file that Backup wrote, and copies it to where dsn says that a new SQLite
 // database is to be.
@@ -25,7 +25,7 @@ func Inspect(ctx context.Context, dsn string) (*database.Tables, error) {
 
 // EndAll signs everybody out: it ends all sessions and revokes all grants, and with them codes
 // and refresh tokens. It returns how many sessions and grants there were.
-func (d *DB) EndAll(ctx context.Context) (sessions, grants int, err error) {
+func (d *base) EndAll(ctx context.Context) (sessions, grants int, err error) {
 	err = d.db.Change(ctx, "end all sessions and grants", func(tx *sql.Tx) error {
 		var counts [2]int64
 		for i, statement := range []string{`DELETE FROM sessions`, `UPDATE grants SET revoked = 1 WHERE revoked = 0`} {

@@ -36,7 +36,7 @@ const clientColumns = `id, dynamic, disabled, digest, created, expires, stamp, d
 
 // AddClient implements issuer.Store. Dynamic clients are added one at a time,
 // so that their number and their digests hold.
-func (d *DB) AddClient(ctx context.Context, c *issuer.Client, limit int) (*issuer.Client, error) {
+func (d *clients) AddClient(ctx context.Context, c *issuer.Client, limit int) (*issuer.Client, error) {
 	const doing = "add client"
 	stored := *c
 	err := d.db.Change(ctx, doing, func(tx *sql.Tx) error {
@@ -76,7 +76,7 @@ func (d *DB) AddClient(ctx context.Context, c *issuer.Client, limit int) (*issue
 
 // CreateClient stores a client that is not dynamic, as issuer.NewClient makes it. It returns ErrExists if
 // there is one with its ID.
-func (d *DB) CreateClient(ctx context.Context, c *issuer.Client) error {
+func (d *clients) CreateClient(ctx context.Context, c *issuer.Client) error {
 	data, err := encodeClient(c)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func scanClient(row scanner) (*issuer.Client, error) {
 }
 
 // Client implements issuer.Store.
-func (d *DB) Client(ctx context.Context, id string, now time.Time) (*issuer.Client, error) {
+func (d *clients) Client(ctx context.Context, id string, now time.Time) (*issuer.Client, error) {
 	const doing = "read client"
 	if !storable(id) {
 		return nil, d.wrap(doing, issuer.ErrNotFound)
@@ -204,14 +204,14 @@ func (d *DB) Client(ctx context.Context, id string, now time.Time) (*issuer.Clie
 }
 
 // UseClient implements issuer.Store.
-func (d *DB) UseClient(ctx context.Context, id string, expires time.Time) error {
+func (d *clients) UseClient(ctx context.Context, id string, expires time.Time) error {
 	_, err := d.db.Exec(ctx, "note use of client", `UPDATE clients SET expires = $1 WHERE id = $2 AND expires <> 0 AND expires < $1`,
 		unix(expires), id)
 	return err
 }
 
 // RemoveClient implements issuer.Store.
-func (d *DB) RemoveClient(ctx context.Context, id string, now time.Time) error {
+func (d *clients) RemoveClient(ctx context.Context, id string, now time.Time) error {
 	err := d.DeleteClient(ctx, id, now)
 	if errors.Is(err, issuer.ErrNotFound) {
 		return nil
@@ -221,7 +221,7 @@ func (d *DB) RemoveClient(ctx context.Context, id string, now time.Time) error {
 
 // DeleteClient removes a client as RemoveClient does, and returns issuer.ErrNotFound if there is no
 // such client, or another operator was first.
-func (d *DB) DeleteClient(ctx context.Context, id string, now time.Time) error {
+func (d *clients) DeleteClient(ctx context.Context, id string, now time.Time) error {
 	const doing = "remove client"
 	if !storable(id) {
 		return d.wrap(doing, issuer.ErrNotFound)
@@ -250,21 +250,21 @@ func revokeOfClient(ctx context.Context, tx *sql.Tx, id string) error {
 }
 
 // Clients returns the clients that have not expired and whose IDs come after one, by ID, and at most limit.
-func (d *DB) Clients(ctx context.Context, after string, limit int, now time.Time) ([]*issuer.Client, error) {
-	return list(ctx, d, "list clients", func(row scanner) (*issuer.Client, error) { return scanClient(row) },
+func (d *clients) Clients(ctx context.Context, after string, limit int, now time.Time) ([]*issuer.Client, error) {
+	return list(ctx, d.base, "list clients", func(row scanner) (*issuer.Client, error) { return scanClient(row) },
 		`SELECT `+clientColumns+` FROM clients WHERE id > $1 AND (expires = 0 OR expires > $2) ORDER BY id LIMIT $3`,
 		after, unix(now), limit)
 }
 
 // DisableClient disables a client, gives it another stamp, and revokes what was granted to it. It returns
 // issuer.ErrNotFound if there is no such client.
-func (d *DB) DisableClient(ctx context.Context, id string, now time.Time) error {
+func (d *clients) DisableClient(ctx context.Context, id string, now time.Time) error {
 	return d.changeClient(ctx, "disable client", id, now, revokeOfClient, `disabled = 1, stamp = $3`, oauth.NewSecret())
 }
 
 // EnableClient enables a client again; what was revoked stays so. It returns issuer.ErrNotFound if there
 // is no such client.
-func (d *DB) EnableClient(ctx context.Context, id string, now time.Time) error {
+func (d *clients) EnableClient(ctx context.Context, id string, now time.Time) error {
 	return d.changeClient(ctx, "enable client", id, now, nil, `disabled = 0`)
 }
 
@@ -273,7 +273,7 @@ var ErrNoSecret = errors.New("the client has no secret")
 
 // SetClientSecret gives a client another secret, by its hash. It returns ErrNoSecret for one that
 // authenticates otherwise, or not at all, and issuer.ErrNotFound if there is no such client.
-func (d *DB) SetClientSecret(ctx context.Context, id, hash string, now time.Time) error {
+func (d *clients) SetClientSecret(ctx context.Context, id, hash string, now time.Time) error {
 	const doing = "set client secret"
 	if !storable(id) {
 		return d.wrap(doing, issuer.ErrNotFound)
@@ -302,7 +302,7 @@ func (d *DB) SetClientSecret(ctx context.Context, id, hash string, now time.Time
 
 // changeClient sets columns of a client, to values that are $3 and later, and does what follows from it, if
 // that is not nil, in the same transaction.
-func (d *DB) changeClient(
+func (d *clients) changeClient(
 	ctx context.Context, doing, id string, now time.Time,
 	then func(ctx context.Context, tx *sql.Tx, id string) error, set string, args ...any,
 ) error {

@@ -4,19 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/parley-mcp/parley/oauth/issuer"
 )
-
-// wrap says what was being done, without values.
-func (d *DB) wrap(doing string, err error) error {
-	if errors.As(err, new(*SealError)) || errors.Is(err, ErrUnsealed) {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	return d.db.Plain(doing, err)
-}
 
 type grantData struct {
 	Scopes   []string `json:"scopes,omitzero"`
@@ -31,7 +22,7 @@ type grantData struct {
 }
 
 // AddGrant implements issuer.Store.
-func (d *DB) AddGrant(ctx context.Context, g *issuer.Grant) error {
+func (d *grants) AddGrant(ctx context.Context, g *issuer.Grant) error {
 	const doing = "add grant"
 	data, err := encode(&grantData{
 		Scopes: g.Scopes, Key: g.Key, AuthTime: unix(g.AuthTime), Claims: g.Claims, Stamp: g.Stamp, Groups: g.Groups,
@@ -53,7 +44,7 @@ func (d *DB) AddGrant(ctx context.Context, g *issuer.Grant) error {
 // mayGrant says whether client and user of a grant are as they were when it was made, or issuer.ErrRevoked.
 // Their rows are held until the transaction ends: what disables one of them then finds the grant. There is no
 // user of another provider, nor one who was removed, whose subject nobody gets again.
-func (d *DB) mayGrant(ctx context.Context, tx *sql.Tx, g *issuer.Grant) error {
+func (d *grants) mayGrant(ctx context.Context, tx *sql.Tx, g *issuer.Grant) error {
 	if g.ClientStamp != "" {
 		var stamp string
 		err := tx.QueryRowContext(ctx, `SELECT stamp FROM clients WHERE id = $1`+d.db.Dialect.Share, g.ClientID).Scan(&stamp)
@@ -80,7 +71,7 @@ func (d *DB) mayGrant(ctx context.Context, tx *sql.Tx, g *issuer.Grant) error {
 }
 
 // add runs insert in a transaction.
-func (d *DB) add(ctx context.Context, doing, statement string, args ...any) error {
+func (d *grants) add(ctx context.Context, doing, statement string, args ...any) error {
 	return d.db.Change(ctx, doing, func(tx *sql.Tx) error { return insert(ctx, tx, statement, args...) })
 }
 
@@ -119,7 +110,7 @@ func scanGrant(row scanner, more ...any) (g *issuer.Grant, revoked bool, err err
 }
 
 // Grant implements issuer.Store.
-func (d *DB) Grant(ctx context.Context, id string, now time.Time) (*issuer.Grant, error) {
+func (d *grants) Grant(ctx context.Context, id string, now time.Time) (*issuer.Grant, error) {
 	const doing = "read grant"
 	var g *issuer.Grant
 	revoked := false
@@ -137,13 +128,13 @@ func (d *DB) Grant(ctx context.Context, id string, now time.Time) (*issuer.Grant
 }
 
 // RevokeGrant implements issuer.Store.
-func (d *DB) RevokeGrant(ctx context.Context, id string, _ time.Time) error {
+func (d *grants) RevokeGrant(ctx context.Context, id string, _ time.Time) error {
 	_, err := d.db.Exec(ctx, "revoke grant", `UPDATE grants SET revoked = 1 WHERE id = $1 AND revoked = 0`, id)
 	return err
 }
 
 // RevokeGrants implements issuer.Store.
-func (d *DB) RevokeGrants(ctx context.Context, subject, client string, now time.Time) (int, error) {
+func (d *grants) RevokeGrants(ctx context.Context, subject, client string, now time.Time) (int, error) {
 	return d.RevokeMatching(ctx, Filter{Subject: subject, Client: client}, now)
 }
 
@@ -156,7 +147,7 @@ func revoke(ctx context.Context, tx *sql.Tx, grant string) error {
 // family reads whether a grant is revoked, and holds it until the transaction
 // ends, so that it is not revoked meanwhile. One that is absent or has expired
 // is sql.ErrNoRows.
-func (d *DB) family(ctx context.Context, tx *sql.Tx, grant string, now time.Time) (revoked bool, err error) {
+func (d *grants) family(ctx context.Context, tx *sql.Tx, grant string, now time.Time) (revoked bool, err error) {
 	var is int64
 	err = tx.QueryRowContext(ctx, `SELECT revoked FROM grants WHERE id = $1 AND expires > $2`+d.db.Dialect.Lock, grant, unix(now)).Scan(&is)
 	return is == 1, err
@@ -172,7 +163,7 @@ type codeData struct {
 }
 
 // AddCode implements issuer.Store.
-func (d *DB) AddCode(ctx context.Context, hash string, c *issuer.Code) error {
+func (d *grants) AddCode(ctx context.Context, hash string, c *issuer.Code) error {
 	const doing = "add code"
 	data, err := encode(&codeData{
 		ClientID: c.ClientID, RedirectURI: c.RedirectURI, Challenge: c.Challenge, Resource: c.Resource, Key: c.Key, Nonce: c.Nonce,
@@ -186,7 +177,7 @@ func (d *DB) AddCode(ctx context.Context, hash string, c *issuer.Code) error {
 
 // ConsumeCode implements issuer.Store. The row is held from the first look at
 // it, so that of several callers one finds it not taken.
-func (d *DB) ConsumeCode(ctx context.Context, hash string, now time.Time) (*issuer.Code, error) {
+func (d *grants) ConsumeCode(ctx context.Context, hash string, now time.Time) (*issuer.Code, error) {
 	const doing = "consume code"
 	var c *issuer.Code
 	var outcome error
@@ -220,7 +211,7 @@ func (d *DB) ConsumeCode(ctx context.Context, hash string, now time.Time) (*issu
 	return c, nil
 }
 
-func (d *DB) code(ctx context.Context, tx *sql.Tx, hash string, now time.Time) (c *issuer.Code, taken bool, err error) {
+func (d *grants) code(ctx context.Context, tx *sql.Tx, hash string, now time.Time) (c *issuer.Code, taken bool, err error) {
 	c = new(issuer.Code)
 	var is, expires int64
 	var data string

@@ -49,7 +49,7 @@ type Membership struct {
 // ErrGroupName, an *AlikeGroupError for a name that could be taken for another, which would make a
 // group that only seems to be that one, and ErrManyGroups. It says whether the person was not in the group
 // before.
-func (d *DB) AddToGroup(ctx context.Context, group, subject string) (added bool, err error) {
+func (d *users) AddToGroup(ctx context.Context, group, subject string) (added bool, err error) {
 	const doing = "add to group"
 	if !GoodGroup(group) {
 		return false, ErrGroupName
@@ -90,7 +90,7 @@ func (d *DB) AddToGroup(ctx context.Context, group, subject string) (added bool,
 }
 
 // RemoveFromGroup takes a person out of a group. It says whether the person was in it.
-func (d *DB) RemoveFromGroup(ctx context.Context, group, subject string) (bool, error) {
+func (d *users) RemoveFromGroup(ctx context.Context, group, subject string) (bool, error) {
 	if !storable(group) {
 		return false, nil
 	}
@@ -99,7 +99,7 @@ func (d *DB) RemoveFromGroup(ctx context.Context, group, subject string) (bool, 
 }
 
 // GroupsOf returns the groups that a person is in, in order.
-func (d *DB) GroupsOf(ctx context.Context, subject string) ([]string, error) {
+func (d *users) GroupsOf(ctx context.Context, subject string) ([]string, error) {
 	var groups []string
 	err := d.eachRow(ctx, "read groups", func(row scanner) error {
 		var name string
@@ -111,7 +111,7 @@ func (d *DB) GroupsOf(ctx context.Context, subject string) ([]string, error) {
 }
 
 // SetLoginGroups notes the groups that a person of another provider has at a sign-in.
-func (d *DB) SetLoginGroups(ctx context.Context, subject string, groups []string) error {
+func (d *users) SetLoginGroups(ctx context.Context, subject string, groups []string) error {
 	data, err := encode(groups)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (d *DB) SetLoginGroups(ctx context.Context, subject string, groups []string
 
 // GroupsNow returns the groups that a person is in: those that GroupsOf returns, and those that were noted
 // at the last sign-in, or login if none were.
-func (d *DB) GroupsNow(ctx context.Context, subject string, login []string) ([]string, error) {
+func (d *users) GroupsNow(ctx context.Context, subject string, login []string) ([]string, error) {
 	groups := login
 	var own []string
 	err := d.eachRow(ctx, "read groups", func(row scanner) error {
@@ -148,8 +148,8 @@ func (d *DB) GroupsNow(ctx context.Context, subject string, login []string) ([]s
 
 // Memberships returns who is in which group: of one group or person, unless these are empty. They
 // come after those of a group and subject, in order, and at most limit.
-func (d *DB) Memberships(ctx context.Context, group, subject string, after [2]string, limit int) ([]*Membership, error) {
-	return list(ctx, d, "list groups", func(row scanner) (*Membership, error) {
+func (d *users) Memberships(ctx context.Context, group, subject string, after [2]string, limit int) ([]*Membership, error) {
+	return list(ctx, d.base, "list groups", func(row scanner) (*Membership, error) {
 		m := new(Membership)
 		return m, row.Scan(&m.Group, &m.Subject, &m.Name)
 	}, `SELECT memberships.name, memberships.subject`+named("memberships")+`

@@ -17,7 +17,7 @@ var ErrDisabled = errors.New("the user is disabled")
 // the secret that it wants. For a pending user, or with reset for any user, it takes the place of the
 // invitation before. Without reset another user of the name is ErrExists; with it there must be
 // one, or it is issuer.ErrNotFound. A disabled user is ErrDisabled.
-func (d *DB) Invite(ctx context.Context, name, hash string, reset bool, expires, now time.Time) (*User, error) {
+func (d *users) Invite(ctx context.Context, name, hash string, reset bool, expires, now time.Time) (*User, error) {
 	const doing = "invite user"
 	if hash == "" {
 		return nil, errors.New("invite user: no hash")
@@ -65,7 +65,7 @@ const invited = ` FROM invitations JOIN users ON users.subject = invitations.sub
 
 // Invitation returns the name of the user who was invited with a secret that has this hash, and when
 // the invitation expires, which may be over; issuer.ErrNotFound if there is no such invitation any more.
-func (d *DB) Invitation(ctx context.Context, hash string) (name string, expires time.Time, err error) {
+func (d *users) Invitation(ctx context.Context, hash string) (name string, expires time.Time, err error) {
 	var until int64
 	err = d.db.Find(ctx, "read invitation", `SELECT name, expires`+invited, []any{hash}, &name, &until)
 	return name, moment(until), err
@@ -74,7 +74,7 @@ func (d *DB) Invitation(ctx context.Context, hash string) (name string, expires 
 // AcceptInvitation gives the user of an invitation that has not expired a password, and signs the
 // user out as SetPassword does. Of any number of callers one succeeds; the others get
 // issuer.ErrNotFound.
-func (d *DB) AcceptInvitation(ctx context.Context, hash, password string, now time.Time) (subject string, err error) {
+func (d *users) AcceptInvitation(ctx context.Context, hash, password string, now time.Time) (subject string, err error) {
 	if password == "" {
 		return "", errors.New("accept invitation: no hash of a password")
 	}
@@ -96,7 +96,7 @@ func (d *DB) AcceptInvitation(ctx context.Context, hash, password string, now ti
 
 // PasswordOf returns the name of the user with a subject and the hash of the password;
 // issuer.ErrNotFound if there is no such user, or one that is disabled or pending.
-func (d *DB) PasswordOf(ctx context.Context, subject string) (name, hash string, err error) {
+func (d *users) PasswordOf(ctx context.Context, subject string) (name, hash string, err error) {
 	err = d.db.Find(ctx, "read password", `SELECT name, hash FROM users WHERE subject = $1 AND disabled = 0 AND hash <> ''`,
 		[]any{subject}, &name, &hash)
 	return name, hash, err
@@ -105,7 +105,7 @@ func (d *DB) PasswordOf(ctx context.Context, subject string) (name, hash string,
 // ChangePassword does what SetPassword does, of the user with a subject, whose hash must still be
 // old: issuer.ErrNotFound if it is another by now, or the user may not sign in. It returns the stamp
 // of a sign-in now.
-func (d *DB) ChangePassword(ctx context.Context, subject, old, hash string) (stamp string, err error) {
+func (d *users) ChangePassword(ctx context.Context, subject, old, hash string) (stamp string, err error) {
 	if old == "" || hash == "" {
 		return "", errors.New("change password: no hash")
 	}

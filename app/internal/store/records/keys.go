@@ -18,7 +18,7 @@ type keyData struct {
 const keyColumns = `slot, id, state, created, retires, expires, data`
 
 // AddKey implements issuer.Store.
-func (d *DB) AddKey(ctx context.Context, k *issuer.Key, now time.Time) (*issuer.Key, error) {
+func (d *grants) AddKey(ctx context.Context, k *issuer.Key, now time.Time) (*issuer.Key, error) {
 	const doing = "add key"
 	var stored *issuer.Key
 	err := d.changeSealed(ctx, doing, func(tx *sql.Tx, sealed sealer) error {
@@ -63,7 +63,7 @@ func scanKey(row scanner) (*issuer.Key, error) {
 }
 
 // Keys implements issuer.Store.
-func (d *DB) Keys(ctx context.Context, now time.Time) ([]*issuer.Key, error) {
+func (d *grants) Keys(ctx context.Context, now time.Time) ([]*issuer.Key, error) {
 	stored, err := d.storedKeys(ctx, now)
 	if err == nil {
 		err = d.openKeys(ctx, "read keys", stored...)
@@ -75,7 +75,7 @@ func (d *DB) Keys(ctx context.Context, now time.Time) ([]*issuer.Key, error) {
 }
 
 // KeyList returns what Keys does, without the private parts, for which no key is needed.
-func (d *DB) KeyList(ctx context.Context, now time.Time) ([]*issuer.Key, error) {
+func (d *grants) KeyList(ctx context.Context, now time.Time) ([]*issuer.Key, error) {
 	stored, err := d.storedKeys(ctx, now)
 	for _, k := range stored {
 		k.Private = nil
@@ -83,8 +83,8 @@ func (d *DB) KeyList(ctx context.Context, now time.Time) ([]*issuer.Key, error) 
 	return stored, err
 }
 
-func (d *DB) storedKeys(ctx context.Context, now time.Time) ([]*issuer.Key, error) {
-	return list(ctx, d, "read keys", scanKey, `SELECT `+keyColumns+` FROM keys WHERE expires > $1 ORDER BY created, slot`, unix(now))
+func (d *grants) storedKeys(ctx context.Context, now time.Time) ([]*issuer.Key, error) {
+	return list(ctx, d.base, "read keys", scanKey, `SELECT `+keyColumns+` FROM keys WHERE expires > $1 ORDER BY created, slot`, unix(now))
 }
 
 const (
@@ -95,7 +95,7 @@ const (
 )
 
 // RetireKey implements issuer.Store.
-func (d *DB) RetireKey(ctx context.Context, id string, from, now time.Time) (*issuer.Key, error) {
+func (d *grants) RetireKey(ctx context.Context, id string, from, now time.Time) (*issuer.Key, error) {
 	const doing = "retire key"
 	var key *issuer.Key
 	err := d.db.Change(ctx, doing, func(tx *sql.Tx) (err error) {
@@ -123,7 +123,7 @@ func (d *DB) RetireKey(ctx context.Context, id string, from, now time.Time) (*is
 }
 
 // RevokeKey implements issuer.Store.
-func (d *DB) RevokeKey(ctx context.Context, id string, now time.Time) (*issuer.Key, error) {
+func (d *grants) RevokeKey(ctx context.Context, id string, now time.Time) (*issuer.Key, error) {
 	const doing = "revoke key"
 	var key *issuer.Key
 	err := d.db.Change(ctx, doing, func(tx *sql.Tx) (err error) {

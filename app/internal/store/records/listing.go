@@ -53,10 +53,10 @@ type NamedGrant struct {
 
 // Grants returns grants that are good and match a filter: those whose ID comes after one, by
 // ID, and at most limit.
-func (d *DB) Grants(ctx context.Context, f Filter, last string, limit int, now time.Time) ([]*NamedGrant, error) {
+func (d *grants) Grants(ctx context.Context, f Filter, last string, limit int, now time.Time) ([]*NamedGrant, error) {
 	where, args := f.conditions("grants", now, "revoked = 0")
 	end, args := after("grants.id", last, limit, args)
-	return list(ctx, d, "list grants", func(row scanner) (*NamedGrant, error) {
+	return list(ctx, d.base, "list grants", func(row scanner) (*NamedGrant, error) {
 		var name string
 		g, _, err := scanGrant(row, &name)
 		if err != nil {
@@ -68,7 +68,7 @@ func (d *DB) Grants(ctx context.Context, f Filter, last string, limit int, now t
 
 // RevokeMatching revokes the grants that match a filter, which must not be empty, and returns
 // how many were good until then.
-func (d *DB) RevokeMatching(ctx context.Context, f Filter, now time.Time) (int, error) {
+func (d *grants) RevokeMatching(ctx context.Context, f Filter, now time.Time) (int, error) {
 	const doing = "revoke grants"
 	if f == (Filter{}) {
 		return 0, errNoFilter
@@ -84,10 +84,10 @@ type NamedSession struct {
 }
 
 // Sessions returns sessions of a person ("" is all), in pages as of Grants.
-func (d *DB) Sessions(ctx context.Context, subject, last string, limit int, now time.Time) ([]*NamedSession, error) {
+func (d *grants) Sessions(ctx context.Context, subject, last string, limit int, now time.Time) ([]*NamedSession, error) {
 	where, args := Filter{Subject: subject}.conditions("sessions", now)
 	end, args := after("sessions.id", last, limit, args)
-	return list(ctx, d, "list sessions", func(row scanner) (*NamedSession, error) {
+	return list(ctx, d.base, "list sessions", func(row scanner) (*NamedSession, error) {
 		var name string
 		s, err := scanSession(row, &name)
 		if err != nil {
@@ -105,10 +105,10 @@ type NamedConsent struct {
 }
 
 // Consents returns consents that match a filter, in pages as of Grants, by their Key.
-func (d *DB) Consents(ctx context.Context, f Filter, last string, limit int, now time.Time) ([]*NamedConsent, error) {
+func (d *grants) Consents(ctx context.Context, f Filter, last string, limit int, now time.Time) ([]*NamedConsent, error) {
 	where, args := f.conditions("consents", now)
 	end, args := after("consents.key", last, limit, args)
-	return list(ctx, d, "list consents", func(row scanner) (*NamedConsent, error) {
+	return list(ctx, d.base, "list consents", func(row scanner) (*NamedConsent, error) {
 		var c NamedConsent
 		var expires int64
 		var data string
@@ -126,7 +126,7 @@ func (d *DB) Consents(ctx context.Context, f Filter, last string, limit int, now
 
 // RemoveMatching forgets the consents that match a filter, which must not be empty, and
 // returns how many.
-func (d *DB) RemoveMatching(ctx context.Context, f Filter, now time.Time) (int, error) {
+func (d *grants) RemoveMatching(ctx context.Context, f Filter, now time.Time) (int, error) {
 	if f == (Filter{}) {
 		return 0, errNoFilter
 	}

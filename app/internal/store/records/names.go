@@ -17,7 +17,7 @@ import (
 // NormalName returns the form in which names of users are compared and stored: that of RFC 8265,
 // section 3.3, in small letters, with one space between the parts of a name and none around it. A name
 // that has no such form, which no new user can have, is returned as it is.
-func (d *DB) NormalName(name string) string {
+func (d *users) NormalName(name string) string {
 	if normal, err := normalName(name); err == nil {
 		return normal
 	}
@@ -66,7 +66,7 @@ type AlikeError struct {
 func (e *AlikeError) Error() string { return "there is a user whose name looks the same" }
 
 // newName returns the normal form of a name that a user is to get, besides those who are there.
-func (d *DB) newName(ctx context.Context, name string) (string, error) {
+func (d *users) newName(ctx context.Context, name string) (string, error) {
 	switch _, err := d.FindUser(ctx, name); {
 	case err == nil:
 		return "", ErrExists
@@ -100,7 +100,7 @@ func (d *DB) newName(ctx context.Context, name string) (string, error) {
 
 // AlikeNames returns the names of users that could be taken for one another, as earlier versions let
 // them be: of each group all names, in order. It reads all names.
-func (d *DB) AlikeNames(ctx context.Context) ([][]string, error) {
+func (d *users) AlikeNames(ctx context.Context) ([][]string, error) {
 	first := map[string]string{} // name of a look
 	others := map[string][]string{}
 	err := d.eachName(ctx, "look for names of users that are alike", func(name string) {
@@ -123,7 +123,7 @@ func (d *DB) AlikeNames(ctx context.Context) ([][]string, error) {
 }
 
 // eachName calls f with the name of each user, in order.
-func (d *DB) eachName(ctx context.Context, doing string, f func(name string)) error {
+func (d *users) eachName(ctx context.Context, doing string, f func(name string)) error {
 	return d.eachRow(ctx, doing, func(row scanner) error {
 		var name string
 		if err := row.Scan(&name); err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // SessionsOf implements issuer.Store.
-func (d *DB) SessionsOf(ctx context.Context, subject, after string, limit int, now time.Time) ([]*issuer.Session, string, error) {
+func (d *grants) SessionsOf(ctx context.Context, subject, after string, limit int, now time.Time) ([]*issuer.Session, string, error) {
 	if subject == "" {
 		return nil, "", nil
 	}
@@ -18,7 +18,7 @@ func (d *DB) SessionsOf(ctx context.Context, subject, after string, limit int, n
 }
 
 // ConsentsOf implements issuer.Store.
-func (d *DB) ConsentsOf(ctx context.Context, subject, after string, limit int, now time.Time) ([]*issuer.Consent, string, error) {
+func (d *grants) ConsentsOf(ctx context.Context, subject, after string, limit int, now time.Time) ([]*issuer.Consent, string, error) {
 	if subject == "" {
 		return nil, "", nil
 	}
@@ -29,7 +29,7 @@ func (d *DB) ConsentsOf(ctx context.Context, subject, after string, limit int, n
 
 // ConnectionsOf implements issuer.Store. It reads all grants of the person whose client comes
 // after one, but keeps no more than a page. With || the index of the person is the only one that fits.
-func (d *DB) ConnectionsOf(ctx context.Context, subject, after string, limit int, now time.Time) ([]*issuer.Connection, string, error) {
+func (d *grants) ConnectionsOf(ctx context.Context, subject, after string, limit int, now time.Time) ([]*issuer.Connection, string, error) {
 	if subject == "" {
 		return nil, "", nil
 	}

@@ -5,6 +5,7 @@ package records
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/parley-mcp/parley/app/internal/store/database"
@@ -30,15 +31,29 @@ type Options struct {
 	SecretsKey seal.Wrapper
 }
 
-// A DB is an issuer.Store, and the users of an authorization server. All that
-// was answered is on the disk. Its errors never contain values. It may be used
-// by many goroutines at once, and any number of processes may have the same
-// database open.
+// A DB is an issuer.Store, and the users of an authorization server. Once a method has returned, its change
+// is on the disk. Errors never contain values. A DB is safe for concurrent use, and any number of processes
+// can have the same database open.
 type DB struct {
+	*base
+	clients
+	grants
+	users
+}
+
+// A base is the database with the keys that seal values in it. The other parts of a DB embed it.
+type base struct {
 	db    *database.DB
 	vault vault
-	pause func(context.Context, time.Duration) error // sleep, or what a test has in its place
+	pause func(context.Context, time.Duration) error // sleep, or a test's replacement
 }
+
+// The parts of a DB, by the tables that they read and write.
+type (
+	clients struct{ *base } // clients and resources
+	grants  struct{ *base } // grants, codes, tokens, sessions, consents and keys
+	users   struct{ *base } // users, groups, names and invitations
+)
 
 var (
 	_ issuer.Store    = (*DB)(nil)
@@ -55,14 +70,14 @@ func Open(ctx context.Context, dsn string, o *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{db: db, vault: vault{keys: make(map[int64]*seal.DataKey)}, pause: sleep}
+	d := &base{db: db, vault: vault{keys: make(map[int64]*seal.DataKey)}, pause: sleep}
 	if o != nil && o.SecretsKey != nil {
 		d.vault.open, d.vault.wrapper = true, o.SecretsKey
 		if err := d.unlock(ctx); err != nil {
 			return nil, errors.Join(err, db.Close())
 		}
 	}
-	return d, nil
+	return &DB{base: d, clients: clients{d}, grants: grants{d}, users: users{d}}, nil
 }
 
 // databaseOptions are those of the tables here. o may be nil.
@@ -81,7 +96,7 @@ func databaseOptions(o *Options) database.Options {
 }
 
 // Close closes the database once its operations have ended.
-func (d *DB) Close() error { return d.db.Close() }
+func (d *base) Close() error { return d.db.Close() }
 
 // registering is the kind of transactions that add dynamic clients.
 const registering = 0x7061726c65790002
@@ -108,7 +123,7 @@ func moment(seconds int64) time.Time {
 type scanner interface{ Scan(into ...any) error }
 
 // list reads all rows of a statement.
-func list[T any](ctx context.Context, d *DB, doing string, scan func(scanner) (*T, error), statement string, args ...any) (all []*T, err error) {
+func list[T any](ctx context.Context, d *base, doing string, scan func(scanner) (*T, error), statement string, args ...any) (all []*T, err error) {
 	err = d.eachRow(ctx, doing, func(row scanner) error {
 		v, err := scan(row)
 		if err == nil {
@@ -123,7 +138,7 @@ func list[T any](ctx context.Context, d *DB, doing string, scan func(scanner) (*
 }
 
 // scanRow calls scan with the row of a statement. Its errors are wrapped.
-func (d *DB) scanRow(ctx context.Context, doing string, scan func(scanner) error, statement string, args ...any) error {
+func (d *base) scanRow(ctx context.Context, doing string, scan func(scanner) error, statement string, args ...any) error {
 	ctx, ended := d.db.Observe(ctx, doing)
 	err := scan(d.db.Read.QueryRowContext(ctx, statement, args...))
 	ended(err)
@@ -134,7 +149,7 @@ func (d *DB) scanRow(ctx context.Context, doing string, scan func(scanner) error
 }
 
 // eachRow calls scan with each row of a statement, until it returns an error.
-func (d *DB) eachRow(ctx context.Context, doing string, scan func(scanner) error, statement string, args ...any) (err error) {
+func (d *base) eachRow(ctx context.Context, doing string, scan func(scanner) error, statement string, args ...any) (err error) {
 	ctx, ended := d.db.Observe(ctx, doing)
 	defer func() { ended(err) }()
 	rows, err := d.db.Read.QueryContext(ctx, statement, args...)
@@ -151,4 +166,12 @@ func (d *DB) eachRow(ctx context.Context, doing string, scan func(scanner) error
 		return d.wrap(doing, err)
 	}
 	return nil
+}
+
+// wrap says what was being done, without values.
+func (d *base) wrap(doing string, err error) error {
+	if errors.As(err, new(*SealError)) || errors.Is(err, ErrUnsealed) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return d.db.Plain(doing, err)
 }

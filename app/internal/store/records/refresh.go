@@ -15,7 +15,7 @@ type refreshData struct {
 }
 
 // AddRefresh implements issuer.Store.
-func (d *DB) AddRefresh(ctx context.Context, hash string, r *issuer.Refresh) error {
+func (d *grants) AddRefresh(ctx context.Context, hash string, r *issuer.Refresh) error {
 	return d.db.Change(ctx, "add refresh token", func(tx *sql.Tx) error {
 		return insertRefresh(ctx, tx, hash, r)
 	})
@@ -39,7 +39,7 @@ func insertRefresh(ctx context.Context, tx *sql.Tx, hash string, r *issuer.Refre
 }
 
 // Refresh implements issuer.Store.
-func (d *DB) Refresh(ctx context.Context, hash string, now time.Time) (*issuer.Refresh, error) {
+func (d *grants) Refresh(ctx context.Context, hash string, now time.Time) (*issuer.Refresh, error) {
 	const doing = "read refresh token"
 	var r issuer.Refresh
 	var created, expires, rotated int64
@@ -60,7 +60,7 @@ func (d *DB) Refresh(ctx context.Context, hash string, now time.Time) (*issuer.R
 
 // RotateRefresh implements issuer.Store. The token's row is held first, then
 // that of its grant, as ConsumeCode does, so that there is no deadlock.
-func (d *DB) RotateRefresh(ctx context.Context, old, hash string, next *issuer.Refresh, grace time.Duration, now time.Time) error {
+func (d *grants) RotateRefresh(ctx context.Context, old, hash string, next *issuer.Refresh, grace time.Duration, now time.Time) error {
 	const doing = "rotate refresh token"
 	reused := false
 	err := d.db.Change(ctx, doing, func(tx *sql.Tx) error {

@@ -14,7 +14,7 @@ import (
 // unlock makes a database ready that was opened with a key. The first time it makes a data key and
 // seals all secrets that are there. That can be interrupted anywhere: until all is sealed, the next
 // one does it again.
-func (d *DB) unlock(ctx context.Context) error {
+func (d *base) unlock(ctx context.Context) error {
 	current, done, err := d.sealing(ctx)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (d *DB) unlock(ctx context.Context) error {
 }
 
 // firstKey makes the data key, unless another process does. From then on no secret is written in clear.
-func (d *DB) firstKey(ctx context.Context) error {
+func (d *base) firstKey(ctx context.Context) error {
 	key := seal.NewDataKey(1)
 	wrapped, err := key.Wrap(ctx, d.vault.wrapper) // nobody else has d yet
 	if err != nil {
@@ -64,7 +64,7 @@ func (d *DB) firstKey(ctx context.Context) error {
 
 // sealAll seals each secret of the tables by the key that seals now, in portions. open says what is
 // in a value. Rows that others write meanwhile are sealed by them.
-func (d *DB) sealAll(ctx context.Context, open sealer) error {
+func (d *base) sealAll(ctx context.Context, open sealer) error {
 	for _, table := range []func(context.Context, sealer, [2]string) ([2]string, int, error){d.sealKeys, d.sealRecords} {
 		var last [2]string
 		for n := portion; n == portion; {
@@ -85,7 +85,7 @@ type secretRow struct {
 
 // resealRows reads rows by a statement and has each changed, in one transaction. It returns the
 // last one, and how many there were.
-func (d *DB) resealRows(
+func (d *base) resealRows(
 	ctx context.Context, last [2]string, statement string, args []any, change func(*sql.Tx, *secretRow, sealer) error,
 ) ([2]string, int, error) {
 	const doing = "seal secrets"
@@ -128,7 +128,7 @@ func readSecrets(ctx context.Context, tx *sql.Tx, statement string, args []any) 
 	return all, rows.Err()
 }
 
-func (d *DB) sealKeys(ctx context.Context, open sealer, last [2]string) ([2]string, int, error) {
+func (d *base) sealKeys(ctx context.Context, open sealer, last [2]string) ([2]string, int, error) {
 	return d.resealRows(ctx, last, `SELECT slot, '', data FROM keys WHERE slot > $1 ORDER BY slot LIMIT $2`, []any{last[0], portion},
 		func(tx *sql.Tx, r *secretRow, sealed sealer) error {
 			var data keyData
@@ -154,7 +154,7 @@ func (d *DB) sealKeys(ctx context.Context, open sealer, last [2]string) ([2]stri
 		})
 }
 
-func (d *DB) sealRecords(ctx context.Context, open sealer, last [2]string) ([2]string, int, error) {
+func (d *base) sealRecords(ctx context.Context, open sealer, last [2]string) ([2]string, int, error) {
 	return d.resealRows(ctx, last, `SELECT kind, hash, data FROM records WHERE (kind, hash) > ($1, $2) ORDER BY kind, hash LIMIT $3`,
 		[]any{last[0], last[1], portion}, func(tx *sql.Tx, r *secretRow, sealed sealer) error {
 			place := recordPlace(r.key[0], r.key[1])
@@ -188,7 +188,7 @@ type RotateOptions struct {
 // With it, an interruption leaves secrets sealed by either data key, which can all be read; it is
 // to be called again. It returns the number of the data key that seals, and ErrUnsealed if there is
 // none. o may be nil.
-func (d *DB) RotateSecrets(ctx context.Context, to seal.Wrapper, o *RotateOptions) (current int64, err error) {
+func (d *base) RotateSecrets(ctx context.Context, to seal.Wrapper, o *RotateOptions) (current int64, err error) {
 	var options RotateOptions
 	if o != nil {
 		options = *o
@@ -228,7 +228,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 var ErrUnsealed = errors.New("the secrets in the database are not encrypted")
 
 // rewrap wraps all data keys by another key, and with another makes a data key that seals from then on.
-func (d *DB) rewrap(ctx context.Context, to seal.Wrapper, another bool) (current int64, err error) {
+func (d *base) rewrap(ctx context.Context, to seal.Wrapper, another bool) (current int64, err error) {
 	const doing = "wrap data keys"
 	if !d.vault.open {
 		return 0, d.wrap(doing, ErrSealed)
@@ -280,7 +280,7 @@ func (d *DB) rewrap(ctx context.Context, to seal.Wrapper, another bool) (current
 	return current, nil
 }
 
-func (d *DB) unwrap(ctx context.Context, k *wrappedKey) (*seal.DataKey, error) {
+func (d *base) unwrap(ctx context.Context, k *wrappedKey) (*seal.DataKey, error) {
 	d.vault.mu.Lock()
 	wrapper := d.vault.wrapper
 	d.vault.mu.Unlock()
@@ -294,7 +294,7 @@ func (d *DB) unwrap(ctx context.Context, k *wrappedKey) (*seal.DataKey, error) {
 // wrapAll wraps the data keys by another key within a transaction, and returns them. They are
 // unwrapped first, so that of two operators who replace a key one is told that it is another one by
 // now.
-func (d *DB) wrapAll(ctx context.Context, tx *sql.Tx, to seal.Wrapper) (keys []*seal.DataKey, err error) {
+func (d *base) wrapAll(ctx context.Context, tx *sql.Tx, to seal.Wrapper) (keys []*seal.DataKey, err error) {
 	rows, err := tx.QueryContext(ctx, `SELECT id, wrapped, bridge FROM data_keys ORDER BY id`)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ const changingResources = 0x7061726c65790004
 
 // CreateResource stores a resource, whose URI is in canonical form. It returns ErrExists if there is one
 // with the URI, and ErrTooMany.
-func (d *DB) CreateResource(ctx context.Context, r *issuer.Resource, now time.Time) error {
+func (d *clients) CreateResource(ctx context.Context, r *issuer.Resource, now time.Time) error {
 	return d.db.Change(ctx, "create resource", func(tx *sql.Tx) error {
 		if err := d.db.Serialize(ctx, tx, changingResources); err != nil {
 			return err
@@ -60,8 +60,8 @@ func (d *DB) CreateResource(ctx context.Context, r *issuer.Resource, now time.Ti
 const staleness = 3 * time.Second
 
 // Resources returns all resources, by URI.
-func (d *DB) Resources(ctx context.Context) ([]issuer.Resource, error) {
-	found, err := list(ctx, d, "list resources", scanResource, `SELECT uri, data FROM resources WHERE removed = 0 ORDER BY uri LIMIT $1`, MaxResources)
+func (d *clients) Resources(ctx context.Context) ([]issuer.Resource, error) {
+	found, err := list(ctx, d.base, "list resources", scanResource, `SELECT uri, data FROM resources WHERE removed = 0 ORDER BY uri LIMIT $1`, MaxResources)
 	all := make([]issuer.Resource, len(found))
 	for i, r := range found {
 		all[i] = *r
@@ -70,7 +70,7 @@ func (d *DB) Resources(ctx context.Context) ([]issuer.Resource, error) {
 }
 
 // Resource returns the resource with a URI in canonical form, or issuer.ErrNotFound.
-func (d *DB) Resource(ctx context.Context, uri string) (*issuer.Resource, error) {
+func (d *clients) Resource(ctx context.Context, uri string) (*issuer.Resource, error) {
 	const doing = "read resource"
 	if !storable(uri) {
 		return nil, d.wrap(doing, issuer.ErrNotFound)
@@ -149,7 +149,7 @@ func scanResourceData(row scanner) (*issuer.Resource, map[string]int64, error) {
 // it comes between. It returns issuer.ErrNotFound if there is no such resource, and the error of change.
 // A scope that goes is void in all that was granted until then, also once it is there again; it is then
 // taken out of the grants, and the consents with it are forgotten.
-func (d *DB) ChangeResource(ctx context.Context, uri string, now time.Time, change func(*issuer.Resource) error) error {
+func (d *clients) ChangeResource(ctx context.Context, uri string, now time.Time, change func(*issuer.Resource) error) error {
 	const doing = "change resource"
 	if !storable(uri) {
 		return d.wrap(doing, issuer.ErrNotFound)
@@ -215,7 +215,7 @@ func scopeNames(r *issuer.Resource) []string {
 // RemoveResource removes the resource with a URI in canonical form: what was granted of it is void,
 // also once it is there again. Then the grants are revoked, and the consents to it forgotten. It
 // returns issuer.ErrNotFound if there is no such resource.
-func (d *DB) RemoveResource(ctx context.Context, uri string, now time.Time) error {
+func (d *clients) RemoveResource(ctx context.Context, uri string, now time.Time) error {
 	const doing = "remove resource"
 	if !storable(uri) {
 		return d.wrap(doing, issuer.ErrNotFound)
@@ -245,7 +245,7 @@ func (d *DB) RemoveResource(ctx context.Context, uri string, now time.Time) erro
 
 // dropScopes takes scopes out of the grants for a resource, in portions, so that no request waits for long,
 // and removes the consents with them. A grant that had no others is revoked.
-func (d *DB) dropScopes(ctx context.Context, uri string, gone []string, now time.Time) error {
+func (d *clients) dropScopes(ctx context.Context, uri string, gone []string, now time.Time) error {
 	if len(gone) == 0 {
 		return nil
 	}
@@ -281,7 +281,7 @@ func (d *DB) dropScopes(ctx context.Context, uri string, gone []string, now time
 
 // eachData calls f with the key and the data of each row of a table that is about a resource and has
 // not expired, in portions with a transaction each; f may change that row.
-func (d *DB) eachData(ctx context.Context, table, key, uri string, now time.Time, f func(tx *sql.Tx, key, data string) error) error {
+func (d *clients) eachData(ctx context.Context, table, key, uri string, now time.Time, f func(tx *sql.Tx, key, data string) error) error {
 	const portion = 100
 	for last, full := "", true; full; {
 		next := ""

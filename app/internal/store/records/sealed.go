@@ -68,7 +68,7 @@ func clearValue(value []byte, _ ...string) ([]byte, error) {
 }
 
 // changeSealed runs f in a transaction as Change does, with what seals the values that it writes.
-func (d *DB) changeSealed(ctx context.Context, doing string, f func(tx *sql.Tx, sealed sealer) error) error {
+func (d *base) changeSealed(ctx context.Context, doing string, f func(tx *sql.Tx, sealed sealer) error) error {
 	for {
 		var current int64
 		var unknown bool
@@ -96,7 +96,7 @@ func (d *DB) changeSealed(ctx context.Context, doing string, f func(tx *sql.Tx, 
 }
 
 // share ends a SELECT whose row stays as it is until the transaction ends.
-func (d *DB) share() string {
+func (d *base) share() string {
 	if d.db.Dialect.Postgres {
 		return " FOR SHARE"
 	}
@@ -110,7 +110,7 @@ func (v *vault) known(id int64) *seal.DataKey {
 }
 
 // open opens a value of a place, which is a table and what names a row in it.
-func (d *DB) open(ctx context.Context, value []byte, place ...string) ([]byte, error) {
+func (d *base) open(ctx context.Context, value []byte, place ...string) ([]byte, error) {
 	switch {
 	case seal.IsSealed(string(value)):
 		return d.openSealed(ctx, value, place)
@@ -120,7 +120,7 @@ func (d *DB) open(ctx context.Context, value []byte, place ...string) ([]byte, e
 	return value, nil
 }
 
-func (d *DB) openSealed(ctx context.Context, value []byte, place []string) ([]byte, error) {
+func (d *base) openSealed(ctx context.Context, value []byte, place []string) ([]byte, error) {
 	id, err := seal.KeyOf(string(value))
 	if err != nil {
 		return nil, sealError(place, err)
@@ -148,7 +148,7 @@ func sealError(place []string, err error) error {
 }
 
 // dataKey is the data key of a number, read from the database if it is not known.
-func (d *DB) dataKey(ctx context.Context, id int64) (*seal.DataKey, error) {
+func (d *base) dataKey(ctx context.Context, id int64) (*seal.DataKey, error) {
 	if key := d.vault.known(id); key != nil {
 		return key, nil
 	}
@@ -174,7 +174,7 @@ func scanWrapped(row scanner) (*wrappedKey, error) {
 }
 
 // loadKeys reads the data keys that are not known yet.
-func (d *DB) loadKeys(ctx context.Context) error {
+func (d *base) loadKeys(ctx context.Context) error {
 	d.vault.mu.Lock()
 	defer d.vault.mu.Unlock()
 	if !d.vault.open {
@@ -225,7 +225,7 @@ type Secrets struct {
 
 // Secrets returns how the secrets of the database are stored. With a data key the database cannot
 // be served without the key that wraps it.
-func (d *DB) Secrets(ctx context.Context) (*Secrets, error) {
+func (d *base) Secrets(ctx context.Context) (*Secrets, error) {
 	var s Secrets
 	var created int64
 	var wrapped string
@@ -239,7 +239,7 @@ func (d *DB) Secrets(ctx context.Context) (*Secrets, error) {
 }
 
 // sealing reads the number of the data key that seals, and whether all that is to be sealed is.
-func (d *DB) sealing(ctx context.Context) (current int64, done bool, err error) {
+func (d *base) sealing(ctx context.Context) (current int64, done bool, err error) {
 	var all int64
 	err = d.db.Find(ctx, "look for data key", `SELECT current, done FROM sealing`, nil, &current, &all)
 	return current, all == 1, err
@@ -249,7 +249,7 @@ func (d *DB) sealing(ctx context.Context) (current int64, done bool, err error) 
 // it knows the key before the time is over in which it can be read with the one before. It returns
 // ErrSealed if the database was opened without a key and another process has sealed it: then the
 // server must end.
-func (d *DB) CheckSecrets(ctx context.Context) error {
+func (d *base) CheckSecrets(ctx context.Context) error {
 	current, _, err := d.sealing(ctx)
 	if err != nil || current == 0 {
 		return err
@@ -275,7 +275,7 @@ func encodeKey(k *issuer.Key, sealed sealer) (string, error) {
 }
 
 // openKeys opens the private parts of signing keys that were read, in their place.
-func (d *DB) openKeys(ctx context.Context, doing string, keys ...*issuer.Key) error {
+func (d *base) openKeys(ctx context.Context, doing string, keys ...*issuer.Key) error {
 	for _, k := range keys {
 		if len(k.Private) == 0 {
 			continue
@@ -291,7 +291,7 @@ func (d *DB) openKeys(ctx context.Context, doing string, keys ...*issuer.Key) er
 
 // showKey is openKeys for an operator, to whom without the key a signing key is shown without its
 // private part.
-func (d *DB) showKey(ctx context.Context, doing string, k *issuer.Key) error {
+func (d *base) showKey(ctx context.Context, doing string, k *issuer.Key) error {
 	if !d.vault.open && seal.IsSealed(string(k.Private)) {
 		k.Private = nil
 		return nil

@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/parley-mcp/parley/oauth/issuer"
@@ -17,7 +18,7 @@ type sessionData struct {
 const sessionColumns = `sessions.id, sessions.created, used, expires, data`
 
 // AddSession implements issuer.Store.
-func (d *DB) AddSession(ctx context.Context, s *issuer.Session) error {
+func (d *grants) AddSession(ctx context.Context, s *issuer.Session) error {
 	const doing = "add session"
 	rest := sessionData{Issuer: s.Issuer, Person: s.Person, Remote: s.Remote, Agent: s.Agent}
 	rest.Person.AuthTime = moment(unix(s.Person.AuthTime))
@@ -46,7 +47,7 @@ func scanSession(row scanner, more ...any) (*issuer.Session, error) {
 }
 
 // Session implements issuer.Store.
-func (d *DB) Session(ctx context.Context, id string, now time.Time) (*issuer.Session, error) {
+func (d *grants) Session(ctx context.Context, id string, now time.Time) (*issuer.Session, error) {
 	var s *issuer.Session
 	err := d.scanRow(ctx, "read session", func(row scanner) (err error) {
 		s, err = scanSession(row)
@@ -59,19 +60,41 @@ func (d *DB) Session(ctx context.Context, id string, now time.Time) (*issuer.Ses
 }
 
 // UseSession implements issuer.Store.
-func (d *DB) UseSession(ctx context.Context, id string, now time.Time) error {
+func (d *grants) UseSession(ctx context.Context, id string, now time.Time) error {
 	_, err := d.db.Exec(ctx, "note use of session", `UPDATE sessions SET used = $1 WHERE id = $2 AND used < $1`, unix(now), id)
 	return err
 }
 
 // RemoveSession implements issuer.Store.
-func (d *DB) RemoveSession(ctx context.Context, id string) error {
+func (d *grants) RemoveSession(ctx context.Context, id string) error {
 	_, err := d.db.Exec(ctx, "remove session", `DELETE FROM sessions WHERE id = $1`, id)
 	return err
 }
 
 // RemoveSessions implements issuer.Store.
-func (d *DB) RemoveSessions(ctx context.Context, subject, except string, now time.Time) (int, error) {
+func (d *grants) RemoveSessions(ctx context.Context, subject, except string, now time.Time) (int, error) {
 	return d.db.Exec(ctx, "remove sessions", `DELETE FROM sessions WHERE subject = $1 AND expires > $2 AND id <> $3`,
 		subject, unix(now), except)
+}
+
+// SubjectName returns what a person is called: the name of the user, or the one with which a person of
+// another provider signed in last; issuer.ErrNotFound if there is none.
+func (d *grants) SubjectName(ctx context.Context, subject string) (string, error) {
+	const doing = "read name"
+	var name string
+	err := d.db.Find(ctx, doing, `SELECT name FROM users WHERE subject = $1`, []any{subject}, &name)
+	if !errors.Is(err, issuer.ErrNotFound) {
+		return name, err
+	}
+	err = d.scanRow(ctx, doing, func(row scanner) error {
+		s, err := scanSession(row)
+		if err == nil {
+			name = s.Person.Name
+		}
+		return err
+	}, `SELECT `+sessionColumns+` FROM sessions WHERE subject = $1 ORDER BY created DESC LIMIT 1`, subject)
+	if err == nil && name == "" {
+		return "", d.wrap(doing, issuer.ErrNotFound)
+	}
+	return name, err
 }

@@ -25,7 +25,7 @@ var sweeps = []struct{ table, key, gone string }{
 }
 
 // Sweep implements issuer.Store.
-func (d *DB) Sweep(ctx context.Context, now time.Time) (int, error) {
+func (d *grants) Sweep(ctx context.Context, now time.Time) (int, error) {
 	total := 0
 	for _, s := range sweeps {
 		// The condition stands twice: PostgreSQL looks again at a row that

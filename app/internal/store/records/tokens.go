@@ -11,14 +11,14 @@ import (
 )
 
 // RevokeToken implements issuer.Store.
-func (d *DB) RevokeToken(ctx context.Context, id string, expires time.Time) error {
+func (d *grants) RevokeToken(ctx context.Context, id string, expires time.Time) error {
 	_, err := d.db.Exec(ctx, "revoke token", `INSERT INTO revoked_tokens (id, expires) VALUES ($1, $2)
 		ON CONFLICT (id) DO UPDATE SET expires = excluded.expires`, id, unix(expires))
 	return err
 }
 
 // TokenRevoked implements issuer.Store.
-func (d *DB) TokenRevoked(ctx context.Context, id, grant string, now time.Time) (bool, error) {
+func (d *grants) TokenRevoked(ctx context.Context, id, grant string, now time.Time) (bool, error) {
 	const doing = "look for revoked token"
 	var revoked, live int
 	err := d.db.Find(ctx, doing, `SELECT (SELECT count(*) FROM revoked_tokens WHERE id = $1 AND expires > $3),
@@ -39,7 +39,7 @@ func joined(parts ...string) string {
 }
 
 // UseID implements issuer.Store.
-func (d *DB) UseID(ctx context.Context, iss, id string, expires, now time.Time) (bool, error) {
+func (d *grants) UseID(ctx context.Context, iss, id string, expires, now time.Time) (bool, error) {
 	n, err := d.db.Exec(ctx, "note use of id", `INSERT INTO used_ids (key, expires) VALUES ($1, $2)
 		ON CONFLICT (key) DO UPDATE SET expires = excluded.expires WHERE used_ids.expires <= $3`,
 		joined(iss, id), unix(expires), unix(now))
@@ -53,7 +53,7 @@ type consentData struct {
 }
 
 // SetConsent implements issuer.Store.
-func (d *DB) SetConsent(ctx context.Context, c *issuer.Consent) error {
+func (d *grants) SetConsent(ctx context.Context, c *issuer.Consent) error {
 	const doing = "set consent"
 	data, err := encode(&consentData{Scopes: c.Scopes, Redirect: c.Redirect, Created: unix(c.Created)})
 	if err != nil {
@@ -66,7 +66,7 @@ func (d *DB) SetConsent(ctx context.Context, c *issuer.Consent) error {
 }
 
 // Consent implements issuer.Store.
-func (d *DB) Consent(ctx context.Context, subject, client, resource string, now time.Time) (*issuer.Consent, error) {
+func (d *grants) Consent(ctx context.Context, subject, client, resource string, now time.Time) (*issuer.Consent, error) {
 	const doing = "read consent"
 	var expires int64
 	var data string
@@ -86,13 +86,13 @@ func (d *DB) Consent(ctx context.Context, subject, client, resource string, now 
 }
 
 // RemoveConsents implements issuer.Store.
-func (d *DB) RemoveConsents(ctx context.Context, subject, client string) error {
+func (d *grants) RemoveConsents(ctx context.Context, subject, client string) error {
 	_, err := d.db.Exec(ctx, "remove consents", `DELETE FROM consents WHERE subject = $1 AND ($2 = '' OR client_id = $2)`, subject, client)
 	return err
 }
 
 // SetRecord implements issuer.Store.
-func (d *DB) SetRecord(ctx context.Context, kind, hash string, data []byte, expires time.Time) error {
+func (d *grants) SetRecord(ctx context.Context, kind, hash string, data []byte, expires time.Time) error {
 	if data == nil {
 		data = []byte{} // which is not NULL
 	}
@@ -107,7 +107,7 @@ func (d *DB) SetRecord(ctx context.Context, kind, hash string, data []byte, expi
 }
 
 // Record implements issuer.Store.
-func (d *DB) Record(ctx context.Context, kind, hash string, now time.Time) ([]byte, error) {
+func (d *grants) Record(ctx context.Context, kind, hash string, now time.Time) ([]byte, error) {
 	const doing = "read record"
 	var data []byte
 	err := d.db.Find(ctx, doing, `SELECT data FROM records WHERE kind = $1 AND hash = $2 AND expires > $3`,
@@ -118,7 +118,7 @@ func (d *DB) Record(ctx context.Context, kind, hash string, now time.Time) ([]by
 	return d.openRecord(ctx, doing, kind, hash, data)
 }
 
-func (d *DB) openRecord(ctx context.Context, doing, kind, hash string, data []byte) ([]byte, error) {
+func (d *grants) openRecord(ctx context.Context, doing, kind, hash string, data []byte) ([]byte, error) {
 	clear, err := d.open(ctx, data, recordPlace(kind, hash)...)
 	if err != nil {
 		return nil, d.wrap(doing, err)
@@ -127,7 +127,7 @@ func (d *DB) openRecord(ctx context.Context, doing, kind, hash string, data []by
 }
 
 // TakeRecord implements issuer.Store.
-func (d *DB) TakeRecord(ctx context.Context, kind, hash string, now time.Time) ([]byte, error) {
+func (d *grants) TakeRecord(ctx context.Context, kind, hash string, now time.Time) ([]byte, error) {
 	const doing = "take record"
 	var data []byte
 	err := d.db.Change(ctx, doing, func(tx *sql.Tx) error {

@@ -33,7 +33,7 @@ type User struct {
 // AddUser adds a user under the normal form of a name and returns the subject. hash is that of the
 // password. A name that is taken is ErrExists, one that no user can have ErrName, and one that could be
 // taken for that of another user an *AlikeError.
-func (d *DB) AddUser(ctx context.Context, name, hash string, now time.Time) (subject string, err error) {
+func (d *users) AddUser(ctx context.Context, name, hash string, now time.Time) (subject string, err error) {
 	const doing = "add user"
 	if hash == "" {
 		return "", errors.New("add user: no hash")
@@ -61,7 +61,7 @@ const stored = `(SELECT name FROM users WHERE name = $1 OR name = $2 ORDER BY CA
 // User returns the hash of a user's password, the subject, and the stamp of a
 // sign-in now; issuer.ErrNotFound if there is no such user or one that is pending, or, with the
 // subject, one that is disabled. Letter case does not count.
-func (d *DB) User(ctx context.Context, name string) (hash, subject, stamp string, err error) {
+func (d *users) User(ctx context.Context, name string) (hash, subject, stamp string, err error) {
 	const doing = "read user"
 	if !goodName(name) {
 		return "", "", "", d.wrap(doing, issuer.ErrNotFound)
@@ -88,7 +88,7 @@ func stampOf(hash string, signedOut int64) string {
 }
 
 // Current implements issuer.Subjects.
-func (d *DB) Current(ctx context.Context, subject, stamp string) (bool, error) {
+func (d *users) Current(ctx context.Context, subject, stamp string) (bool, error) {
 	var hash string
 	var signedOut int64
 	err := d.db.Find(ctx, "look for subject", `SELECT hash, signed_out FROM users WHERE subject = $1 AND disabled = 0 AND hash <> ''`, []any{subject},
@@ -104,7 +104,7 @@ func (d *DB) Current(ctx context.Context, subject, stamp string) (bool, error) {
 
 // SetPassword replaces the hash of a user's password, signs the user out as
 // SignOut does, and withdraws an invitation. It returns the user, or issuer.ErrNotFound.
-func (d *DB) SetPassword(ctx context.Context, name, hash string) (*User, error) {
+func (d *users) SetPassword(ctx context.Context, name, hash string) (*User, error) {
 	if hash == "" {
 		return nil, errors.New("set password: no hash")
 	}
@@ -114,25 +114,25 @@ func (d *DB) SetPassword(ctx context.Context, name, hash string) (*User, error) 
 // SignOut ends all that a user's sign-ins began: with Options.Subjects,
 // browsers are signed in no more, and codes and what the user granted are void.
 // Consents stay. It returns the user, or issuer.ErrNotFound.
-func (d *DB) SignOut(ctx context.Context, name string) (*User, error) {
+func (d *users) SignOut(ctx context.Context, name string) (*User, error) {
 	return d.changeUser(ctx, "sign user out", revokeOf, `UPDATE users SET signed_out = signed_out + 1`, name)
 }
 
 // DisableUser signs a user out as SignOut does, withdraws an invitation, and lets the user sign in
 // no more. It returns the user, or issuer.ErrNotFound.
-func (d *DB) DisableUser(ctx context.Context, name string) (*User, error) {
+func (d *users) DisableUser(ctx context.Context, name string) (*User, error) {
 	return d.changeUser(ctx, "disable user", endAllOf, `UPDATE users SET disabled = 1, signed_out = signed_out + 1`, name)
 }
 
 // EnableUser lets a user sign in again; what ended before stays so. It returns
 // the user, or issuer.ErrNotFound.
-func (d *DB) EnableUser(ctx context.Context, name string) (*User, error) {
+func (d *users) EnableUser(ctx context.Context, name string) (*User, error) {
 	return d.changeUser(ctx, "enable user", nil, `UPDATE users SET disabled = 0`, name)
 }
 
 // RemoveUser removes a user, signed out as by SignOut, withdraws an invitation, and forgets the
 // consents. It returns the user, or issuer.ErrNotFound.
-func (d *DB) RemoveUser(ctx context.Context, name string) (*User, error) {
+func (d *users) RemoveUser(ctx context.Context, name string) (*User, error) {
 	return d.changeUser(ctx, "remove user", func(ctx context.Context, tx *sql.Tx, subject string) error {
 		if err := endAllOf(ctx, tx, subject); err != nil {
 			return err
@@ -147,7 +147,7 @@ func (d *DB) RemoveUser(ctx context.Context, name string) (*User, error) {
 
 // changeUser changes the user of a name by the beginning of a statement, whose parameters are
 // $3 and later, and does what follows from it, if that is not nil, in the same transaction.
-func (d *DB) changeUser(
+func (d *users) changeUser(
 	ctx context.Context, doing string, then func(ctx context.Context, tx *sql.Tx, subject string) error,
 	statement, name string, args ...any,
 ) (*User, error) {
@@ -190,7 +190,7 @@ func endAllOf(ctx context.Context, tx *sql.Tx, subject string) error {
 
 // FindUser returns a user, also one that is disabled or pending, or issuer.ErrNotFound. Letter case does
 // not count.
-func (d *DB) FindUser(ctx context.Context, name string) (*User, error) {
+func (d *users) FindUser(ctx context.Context, name string) (*User, error) {
 	const doing = "find user"
 	if !goodName(name) {
 		return nil, d.wrap(doing, issuer.ErrNotFound)
@@ -207,8 +207,8 @@ func (d *DB) FindUser(ctx context.Context, name string) (*User, error) {
 }
 
 // Users returns the users whose names come after a name, by name, and at most limit.
-func (d *DB) Users(ctx context.Context, after string, limit int) ([]*User, error) {
-	return list(ctx, d, "list users", scanUser, `SELECT `+userColumns+` FROM users WHERE name > $1 ORDER BY name LIMIT $2`, after, limit)
+func (d *users) Users(ctx context.Context, after string, limit int) ([]*User, error) {
+	return list(ctx, d.base, "list users", scanUser, `SELECT `+userColumns+` FROM users WHERE name > $1 ORDER BY name LIMIT $2`, after, limit)
 }
 
 const userColumns = `name, subject, created, disabled, CASE WHEN hash = '' THEN 1 ELSE 0 END,
