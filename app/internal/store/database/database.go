@@ -8,8 +8,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +19,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
 )
 
 // Options say what a store needs.
@@ -275,4 +279,36 @@ func (d *DB) Serialize(ctx context.Context, tx *sql.Tx, kind int64) error {
 // Connect makes a connection to PostgreSQL beside those of Write and Read.
 func (d *DB) Connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, d.config.Copy())
+}
+
+// plain is an error without values in it: drivers put rows, parameters and
+// connection strings into theirs.
+func (o *Options) plain(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return o.NoRows
+	}
+	for _, known := range slices.Concat(o.Known, usual) {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return errors.New("PostgreSQL answers " + e.Code + meanings[e.Code])
+	}
+	if e, ok := errors.AsType[*NewerError](err); ok {
+		return e
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return &SQLiteError{e.Code()}
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		return e // it shows addresses alone
+	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		return e // it shows the host alone
+	}
+	if pgconn.SafeToRetry(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the connection to the database was lost; try again")
+	}
+	return fmt.Errorf("database fails (%T)", err)
 }

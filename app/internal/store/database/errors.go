@@ -4,47 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"io"
-	"net"
-	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
 )
-
-// plain is an error without values in it: drivers put rows, parameters and
-// connection strings into theirs.
-func (o *Options) plain(err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return o.NoRows
-	}
-	for _, known := range slices.Concat(o.Known, usual) {
-		if errors.Is(err, known) {
-			return known
-		}
-	}
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return errors.New("PostgreSQL answers " + e.Code + meanings[e.Code])
-	}
-	if e, ok := errors.AsType[*NewerError](err); ok {
-		return e
-	}
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		return &SQLiteError{e.Code()}
-	}
-	if e, ok := errors.AsType[*net.OpError](err); ok {
-		return e // it shows addresses alone
-	}
-	if e, ok := errors.AsType[*net.DNSError](err); ok {
-		return e // it shows the host alone
-	}
-	if pgconn.SafeToRetry(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the connection to the database was lost; try again")
-	}
-	return fmt.Errorf("database fails (%T)", err)
-}
 
 // meanings are what an operator can do something about.
 var meanings = map[string]string{

@@ -83,3 +83,12 @@ func (k *Key) Unwrap(_ context.Context, name string, wrapped []byte) ([]byte, er
 	}
 	return key, nil
 }
+
+// WrappedBy is the identifier of the Key that wrapped a data key, "" if it was another Wrapper.
+func WrappedBy(wrapped string) string {
+	raw, err := decode(base64.RawStdEncoding, wrapped)
+	if err != nil || len(raw) != 1+idSize+nonceSize+KeySize+tagSize || raw[0] != wrapVersion {
+		return ""
+	}
+	return hex.EncodeToString(raw[1 : 1+idSize])
+}

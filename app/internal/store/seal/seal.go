@@ -10,7 +10,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -197,13 +196,4 @@ func KeyOf(sealed string) (int64, error) {
 		return 0, ErrDamaged
 	}
 	return id, nil
-}
-
-// WrappedBy is the identifier of the Key that wrapped a data key, "" if it was another Wrapper.
-func WrappedBy(wrapped string) string {
-	raw, err := decode(base64.RawStdEncoding, wrapped)
-	if err != nil || len(raw) != 1+idSize+nonceSize+KeySize+tagSize || raw[0] != wrapVersion {
-		return ""
-	}
-	return hex.EncodeToString(raw[1 : 1+idSize])
 }

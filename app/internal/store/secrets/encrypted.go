@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -34,24 +33,6 @@ type ageVault struct {
 }
 
 var _ vault = (*ageVault)(nil)
-
-func openEncrypted(o *Options) (Store, error) {
-	if o.Passphrase == nil {
-		return nil, errNoPassphrase
-	}
-	passphrase, err := o.Passphrase()
-	if err != nil {
-		return nil, fmt.Errorf("ask for passphrase: %w", err)
-	}
-	if passphrase == "" {
-		return nil, errNoPassphrase
-	}
-	path := filepath.Join(o.Folder, "secrets.age")
-	return &file{
-		locks: locks{o.Folder}, path: path, kind: "encrypted file " + path,
-		vault: &ageVault{keyPath: filepath.Join(o.Folder, "secrets.key"), dataPath: path, passphrase: passphrase},
-	}, nil
-}
 
 func (v *ageVault) seal(content []byte) ([]byte, error) {
 	key, err := v.identity()

@@ -164,3 +164,21 @@ func (l locks) take(ctx context.Context, name string) (unlock func(), err error)
 	}
 	return unlock, nil
 }
+
+func openEncrypted(o *Options) (Store, error) {
+	if o.Passphrase == nil {
+		return nil, errNoPassphrase
+	}
+	passphrase, err := o.Passphrase()
+	if err != nil {
+		return nil, fmt.Errorf("ask for passphrase: %w", err)
+	}
+	if passphrase == "" {
+		return nil, errNoPassphrase
+	}
+	path := filepath.Join(o.Folder, "secrets.age")
+	return &file{
+		locks: locks{o.Folder}, path: path, kind: "encrypted file " + path,
+		vault: &ageVault{keyPath: filepath.Join(o.Folder, "secrets.key"), dataPath: path, passphrase: passphrase},
+	}, nil
+}
