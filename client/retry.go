@@ -97,6 +97,14 @@ func passes(err error) bool {
 // has, only if doing it twice is harmless (rulings 16 and 31). A request whose
 // answer was lost may have run, whatever was refused on the way to the answer.
 // The caller sees to those of which something was heard while they ran.
+//
+// ErrInterrupted therefore takes precedence over everything else in the chain. If
+// the answer to a tool call breaks off in a session of Streamable HTTP, the client
+// asks for the rest with GET, and the server can reject that GET with 429. The
+// error then contains ErrInterrupted, because the tool may have run, and a
+// TemporaryError with NotRun, which is about the GET. Transports keep that cause
+// for the user. A client cannot know whether a tool that itself answers -31001 has
+// had effects before; package mcp reserves these codes for rejected requests.
 func refused(err error, harmless func() bool) bool {
 	var (
 		temporary *transport.TemporaryError

@@ -24,7 +24,13 @@ import (
 // A Call is never reused or changed, and its methods may be called by many
 // goroutines at once.
 type Call struct {
-	scope // what ends it, and its values
+	// scope is unexported, so that the context can be derived but not replaced. With an exported
+	// context.Context, the obvious c.Context = context.WithValue(c, k, v) made a context its own parent,
+	// and the first look-up overflowed the stack. WithContext returns a small new Call of the same
+	// request instead, as http.Request.WithContext does. It costs an allocation of 24 bytes in addition
+	// to the derived context. An input request belongs to the context that it is made in: if a deadline
+	// of the handler or of middleware ends it, the client is notified.
+	scope
 	*request
 }
 

@@ -175,7 +175,12 @@ func (s *Server) mountedAt(at []mountPoint, prefix string) []mountPoint {
 }
 
 // mountedTool is the name of a tool under a prefix that ends in "_". Clients, and the
-// models behind them, take no more than maxToolName characters.
+// models behind them, take no more than maxToolName characters. Some reject the whole
+// list for a longer name. An error is no alternative: tools come and go while a server
+// runs, and the prefix and the name often have two authors. The name is made of all
+// prefixes and the tool's own name, so that Visible of each server in between is asked
+// about the tool's name there. The specification does not limit names of prompts, so
+// these stay as they are.
 //
 // spec 2026-07-28, server/tools, Tool Names: SHOULD be 1 to 128 characters.
 func mountedTool(prefix, name string) string {

@@ -9,6 +9,14 @@ import (
 
 // A registry holds the features of one kind, sorted by key. Readers take a
 // snapshot, without a lock but for the first one after a change.
+//
+// Features are read with each request and change rarely. A change is made in place
+// and drops the snapshot; the first reader after it sorts the names and shares the
+// map, and a later change copies the map first. If each change made a snapshot,
+// adding 8,000 resources would copy and sort them 8,000 times, which took 9.4
+// seconds. The cost: the first request after a change waits for the sorting (2 ms
+// with 8,000 features), and changes that alternate with requests cost a copy each.
+// "make guard" compares the allocations for each feature at 1,000 and at 8,000.
 type registry[T any] struct {
 	now atomic.Pointer[snapshot[T]] // nil after a change, until it is read
 

@@ -11,6 +11,14 @@ import (
 
 // The results of a mounted server name its resources as it knows them. A client
 // of the server that it is mounted in reaches them with the prefix of the mount.
+//
+// The prefix is added to every URI that the mounted server offers: a resource, a
+// file of a directory, a match of a template. Other URIs stay, so that a link to
+// https://example.com/ still works. Each mount does this after the middleware of
+// its mounted server has run. Structured content and texts are not searched,
+// because nothing identifies the URIs in them. Each link in a result costs a
+// look-up; results without links cost nothing. A URI that the server offers only
+// later is not renamed.
 
 // renaming puts prefix in front of the URIs of resources of s in the results of
 // next. URIs of others stay as they are, and what the author returned is not

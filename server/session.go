@@ -455,8 +455,9 @@ type initializeText struct {
 	params *mcp.InitializeParams
 }
 
-// maxHandshake is the most bytes of params of initialize. They are kept for as long
-// as the session lasts, of which one address may open many without a connection.
+// maxHandshake is the most bytes of params of initialize, over every transport. A session keeps them, and one
+// address can have 1,000 idle sessions: with params of 4 MiB each, the server would keep 4 GiB for half an hour.
+// Stateless clients send the same with each request, so honest ones are far below; icons can be https URLs.
 const maxHandshake = 64 << 10
 
 // maxInitializeText is the longest text that is cached, in bytes.

@@ -62,8 +62,10 @@ type ToolOptions struct {
 	// that of the tool, whatever the variant says. Calls are checked against
 	// the schema of the tool itself, so a variant may ask for less and no more.
 	// A variant that panics, or whose definition cannot be shown, leaves the tool
-	// out of the caller's list, and the caller's calls of it are refused; the
-	// log says why. It must be quick, and is called by many goroutines. Lists with such a tool
+	// out of the caller's list, and the caller's calls of it are refused: nothing
+	// else defines which tool this caller can use. The log has the reason, at most
+	// once in ten seconds for each tool. Calls of the tool call Variant too. It
+	// must be quick, and is called by many goroutines. Lists with such a tool
 	// are never shared between callers. Default: all see the same.
 	Variant func(ctx context.Context, def mcp.Tool) mcp.Tool
 }

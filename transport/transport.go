@@ -74,11 +74,18 @@ type Refusal struct {
 // A Session is the handler's half of a long-lived relation. The transport calls
 // Begin and Accept in the order in which messages arrived; neither blocks on
 // the peer, so that a cancellation always finds the request it follows.
+//
+// Begin is separate from run because messages on a pipe can depend on their order: a cancellation names
+// an earlier request, and a second request with the ID of one in flight must be rejected. If Begin ran on
+// the request's own goroutine, a cancellation that follows closely could arrive first and be lost. Begin
+// delays the messages behind it, so it only tracks requests and checks limits.
 type Session interface {
 	// Begin admits one request. The transport calls run, on a goroutine of its
 	// choice, to have it handled; run returns when the request has been
 	// answered or abandoned. A nil run says that the request is refused and
 	// has been answered already. The end of ctx is the connection's end.
+	// The transport must call run exactly once: without it the request stays tracked, and Close
+	// waits for it.
 	Begin(ctx context.Context, x *Exchange) (run func())
 	// Accept takes a notification or a response.
 	Accept(m *jsonrpc.Incoming)

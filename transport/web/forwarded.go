@@ -38,11 +38,17 @@ func ParseProxy(text string) (netip.Prefix, error) {
 // the address it saw, so that what stands before the last untrusted address is
 // the client's own claim. An entry that is no address, such as "unknown" or an
 // obfuscated identifier, ends the search: the address of the proxy that wrote
-// it counts. At most 32 entries are looked at.
+// it counts: to skip the entry would be to believe the entries before it. At
+// most 32 entries are looked at.
 //
-// X-Forwarded-For wins if both headers are there. Nearly every proxy writes it,
-// and hands on a Forwarded header as the client wrote it; a proxy that writes
-// Forwarded has to remove X-Forwarded-For.
+// X-Forwarded-For takes precedence if both headers are present. Nearly every proxy
+// writes it, and passes a Forwarded header on as the client wrote it, so clients
+// behind such a proxy could choose their address if Forwarded came first. If
+// neither header counted where they differ, a client could hide its address from
+// the audit. A proxy that writes Forwarded must remove X-Forwarded-For.
+//
+// Only the address is read. The host, scheme and port of the public URL are
+// configured (Access.Hosts, Options.PublicURL): a request must not choose them.
 //
 // A connection without network address, such as a Unix socket, is trusted by
 // no entry: the result is then what net/http calls it.

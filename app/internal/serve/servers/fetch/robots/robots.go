@@ -1,5 +1,12 @@
-// Package robots reads the rules of a robots.txt, which say what programs may fetch of a site
-// (RFC 9309).
+// Package robots reads the rules of a robots.txt, which define what programs may fetch from a site
+// (RFC 9309). The longest rule applies, and of two equal ones the one that allows. It reads the rules in
+// one pass, skips lines that are not rules, compares names by product token and paths in one form of
+// escaping, and matches "*" and "$" without regular expressions. It ignores crawl delays and site maps.
+//
+// The module github.com/temoto/robotstxt 1.1.2 predates the RFC. It takes the length of a rule with "*"
+// from its regular expression, so that "Disallow: /a.b*c" beats the longer "Allow: /a.bxcd"; of two
+// equal rules it uses the first; it rejects a file with a rule before the first User-agent; a group for
+// "Mod" applies to ModelContextProtocol; and "%61" is not "a". Each of these is a test of this package.
 package robots
 
 import (
