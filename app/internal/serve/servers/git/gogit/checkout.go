@@ -164,7 +164,7 @@ func (r *Repository) notElsewhere(branch plumbing.ReferenceName) error {
 
 // elsewhere returns the branches that other working trees of the repository have checked out, and where. A
 // branch that is a symbolic reference is the one that it leads to.
-func (r *Repository) elsewhere() (map[plumbing.ReferenceName]string, error) {
+func (r *base) elsewhere() (map[plumbing.ReferenceName]string, error) {
 	own, err := filepath.Rel(r.place.Common, r.place.GitDir)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 )
 
 // Contents reads the file at a path of a commit, or the names in the folder there.
-func (r *Repository) Contents(rev, name string) ([]byte, []string, error) {
+func (r *base) Contents(rev, name string) ([]byte, []string, error) {
 	c, err := r.Find(rev)
 	if err != nil {
 		return nil, nil, err

@@ -27,7 +27,7 @@ type conversion struct {
 }
 
 // conversion reads the attributes of the working tree and of the repository.
-func (r *Repository) conversion(idx *index.Index) (*conversion, error) {
+func (r *base) conversion(idx *index.Index) (*conversion, error) {
 	var stack []gitattributes.MatchAttribute
 	names := []string{".gitattributes"}
 	for _, e := range idx.Entries {

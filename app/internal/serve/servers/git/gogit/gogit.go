@@ -26,10 +26,14 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// A Repository is read and written by this process. It starts no program: no hook, filter,
-// pager, monitor or command of any kind that a repository names. It is for one call and one
+// A Repository reads and writes a repository in this process. It starts no program: no hook, filter,
+// pager, monitor or other command that the repository names. It is for one call and one
 // goroutine.
-type Repository struct {
+type Repository struct{ base }
+
+// A base is the objects, references and settings of a repository. Repository adds the index and the working
+// tree.
+type base struct {
 	ctx   context.Context //nolint:containedctx // of the one call
 	place *Place
 
@@ -55,14 +59,14 @@ type Progress func(ctx context.Context, done int, what string) error
 
 // Open opens the repository at a place for a call, which ends with ctx. The caller closes it.
 func Open(ctx context.Context, p *Place, limits Limits, progress Progress) (*Repository, error) {
-	r := &Repository{ctx: ctx, place: p, limits: limits, progress: progress, own: ownSettings()}
+	r := &Repository{base{ctx: ctx, place: p, limits: limits, progress: progress, own: ownSettings()}}
 	if err := r.open(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
 
-func (r *Repository) open() (err error) {
+func (r *base) open() (err error) {
 	p, limits := r.place, r.limits
 	if r.conf, err = p.readConfig(); err != nil {
 		return err
@@ -106,7 +110,7 @@ func Tracks(root, dir string) bool {
 }
 
 // Close ends the use of the repository.
-func (r *Repository) Close() error {
+func (r *base) Close() error {
 	var errs []error
 	if r.objects != nil {
 		errs = append(errs, r.objects.close())
@@ -120,10 +124,10 @@ func (r *Repository) Close() error {
 }
 
 // ended is the cause why the call is over, or nil.
-func (r *Repository) ended() error { return context.Cause(r.ctx) }
+func (r *base) ended() error { return context.Cause(r.ctx) }
 
 // step counts one step of the work, and ends it when the call ends. It reports progress now and then.
-func (r *Repository) step(what string) error {
+func (r *base) step(what string) error {
 	const every = 2000
 	if err := r.ended(); err != nil {
 		return err
@@ -135,7 +139,7 @@ func (r *Repository) step(what string) error {
 }
 
 // readCommit reads a commit.
-func (r *Repository) readCommit(h plumbing.Hash) (*object.Commit, error) {
+func (r *base) readCommit(h plumbing.Hash) (*object.Commit, error) {
 	if r.commits++; r.commits > r.limits.Commits {
 		return nil, mcp.Errorf("more than %d commits would have to be read; ask for less, or raise --max-commits", r.limits.Commits)
 	}
@@ -150,7 +154,7 @@ func (r *Repository) readCommit(h plumbing.Hash) (*object.Commit, error) {
 }
 
 // object reads an object that is not larger than the limit, to decode it.
-func (r *Repository) object(t plumbing.ObjectType, h plumbing.Hash) (plumbing.EncodedObject, error) {
+func (r *base) object(t plumbing.ObjectType, h plumbing.Hash) (plumbing.EncodedObject, error) {
 	t, content, err := r.read(t, h)
 	if err != nil {
 		return nil, err
@@ -162,7 +166,7 @@ func (r *Repository) object(t plumbing.ObjectType, h plumbing.Hash) (plumbing.En
 }
 
 // read reads an object that is not larger than the limit, of one type or any.
-func (r *Repository) read(want plumbing.ObjectType, h plumbing.Hash) (plumbing.ObjectType, []byte, error) {
+func (r *base) read(want plumbing.ObjectType, h plumbing.Hash) (plumbing.ObjectType, []byte, error) {
 	t, content, err := r.objects.read(h)
 	var large *tooLargeError
 	switch {
@@ -181,13 +185,13 @@ func (r *Repository) read(want plumbing.ObjectType, h plumbing.Hash) (plumbing.O
 }
 
 // blob reads the contents of a file in the repository.
-func (r *Repository) blob(h plumbing.Hash) ([]byte, error) {
+func (r *base) blob(h plumbing.Hash) ([]byte, error) {
 	_, content, err := r.read(plumbing.BlobObject, h)
 	return content, err
 }
 
 // hash is the name of a file with these contents.
-func (r *Repository) hash(content []byte) plumbing.Hash {
+func (r *base) hash(content []byte) plumbing.Hash {
 	return r.objects.hash(plumbing.BlobObject, content)
 }
 
@@ -198,7 +202,7 @@ type file struct {
 }
 
 // entries reads a tree of the repository. The zero hash is an empty one.
-func (r *Repository) entries(h plumbing.Hash) ([]object.TreeEntry, error) {
+func (r *base) entries(h plumbing.Hash) ([]object.TreeEntry, error) {
 	if h.IsZero() {
 		return nil, nil
 	}
@@ -217,7 +221,7 @@ func (r *Repository) entries(h plumbing.Hash) ([]object.TreeEntry, error) {
 }
 
 // count counts entries of trees and folders against the limit.
-func (r *Repository) count(n int) error {
+func (r *base) count(n int) error {
 	if r.files += n; r.files > r.limits.Files {
 		return mcp.Errorf("more than %d files would have to be looked at; raise --max-files if that is what you want", r.limits.Files)
 	}
@@ -225,7 +229,7 @@ func (r *Repository) count(n int) error {
 }
 
 // flatten gives all files of a tree by their paths.
-func (r *Repository) flatten(tree plumbing.Hash) (map[string]file, error) {
+func (r *base) flatten(tree plumbing.Hash) (map[string]file, error) {
 	out := make(map[string]file)
 	err := r.compareTrees(plumbing.ZeroHash, tree, "", func(path string, _, to *file) error {
 		out[path] = *to
@@ -235,7 +239,7 @@ func (r *Repository) flatten(tree plumbing.Hash) (map[string]file, error) {
 }
 
 // compareTrees calls f for each file that differs, nil standing for none.
-func (r *Repository) compareTrees(a, b plumbing.Hash, dir string, f func(path string, from, to *file) error) error {
+func (r *base) compareTrees(a, b plumbing.Hash, dir string, f func(path string, from, to *file) error) error {
 	if a == b {
 		return nil
 	}
@@ -284,7 +288,7 @@ func checkEntry(dir string, e object.TreeEntry) error {
 }
 
 // compareEntries compares what two trees have under one name.
-func (r *Repository) compareEntries(from, to *file, path string, f func(path string, from, to *file) error) error {
+func (r *base) compareEntries(from, to *file, path string, f func(path string, from, to *file) error) error {
 	if from != nil && to != nil && *from == *to {
 		return nil
 	}
@@ -317,7 +321,7 @@ func sortedKeys[V any](m map[string]V) []string {
 }
 
 // headTree is the tree of the current commit, or the zero hash.
-func (r *Repository) headTree() (plumbing.Hash, error) {
+func (r *base) headTree() (plumbing.Hash, error) {
 	_, h, err := r.head()
 	if err != nil || h.IsZero() {
 		return plumbing.ZeroHash, err
@@ -330,7 +334,7 @@ func (r *Repository) headTree() (plumbing.Hash, error) {
 }
 
 // readIndex reads what is staged, sorted by path.
-func (r *Repository) readIndex() (*index.Index, error) {
+func (r *base) readIndex() (*index.Index, error) {
 	const entry = 64 // bytes that an entry has at least
 	idx := &index.Index{Version: 2}
 	f, info, err := openRegular(r.dir, "index")
@@ -436,7 +440,7 @@ func nextName(in *bufio.Reader, last []byte, compressed bool) ([]byte, error) {
 }
 
 // keepsMarks refuses to change an index that has a mark which would be lost.
-func (r *Repository) keepsMarks() error {
+func (r *base) keepsMarks() error {
 	if r.assumed == "" {
 		return nil
 	}
@@ -452,7 +456,7 @@ func noChecksum(f io.ReaderAt, size int64) bool {
 }
 
 // shorten abbreviates an object name to where it is unique, as git does.
-func (r *Repository) shorten(h plumbing.Hash) string {
+func (r *base) shorten(h plumbing.Hash) string {
 	if h.IsZero() {
 		return strings.Repeat("0", r.shortest())
 	}
@@ -467,7 +471,7 @@ func (r *Repository) shorten(h plumbing.Hash) string {
 }
 
 // shortest is how long abbreviations are at least: longer the more objects are packed.
-func (r *Repository) shortest() int {
+func (r *base) shortest() int {
 	if r.abbrev != 0 {
 		return r.abbrev
 	}

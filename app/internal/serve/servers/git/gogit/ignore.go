@@ -20,7 +20,7 @@ type ignorePattern struct {
 }
 
 // excludes are the patterns of files to ignore that are not in the working tree.
-func (r *Repository) excludes() ([]ignorePattern, error) {
+func (r *base) excludes() ([]ignorePattern, error) {
 	var out []ignorePattern
 	for _, name := range []string{ignoreFile(r.own), filepath.Join(r.place.Common, "info", "exclude")} {
 		text, err := readSmall(name)
@@ -34,7 +34,7 @@ func (r *Repository) excludes() ([]ignorePattern, error) {
 
 // ignoredIn adds the patterns of the .gitignore file of a folder of the working tree to those of the folders
 // above it.
-func (r *Repository) ignoredIn(dir string, patterns []ignorePattern) ([]ignorePattern, error) {
+func (r *base) ignoredIn(dir string, patterns []ignorePattern) ([]ignorePattern, error) {
 	file := path.Join(dir, ".gitignore")
 	text, err := readSettings(r.tree, file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +98,7 @@ func matchName(pattern, name string) bool {
 }
 
 // ignores reports whether the last pattern that matches a path says to ignore it.
-func (r *Repository) ignores(patterns []ignorePattern, path []string, dir bool) (bool, error) {
+func (r *base) ignores(patterns []ignorePattern, path []string, dir bool) (bool, error) {
 	for i, p := range slices.Backward(patterns) {
 		if i%64 == 0 { // there may be many
 			if err := r.ended(); err != nil {

@@ -18,7 +18,7 @@ import (
 
 // head is what HEAD is: a branch, which may have no commit yet, or a commit. If the branch is a symbolic
 // reference, it is the one that it leads to.
-func (r *Repository) head() (branch plumbing.ReferenceName, commit plumbing.Hash, err error) {
+func (r *base) head() (branch plumbing.ReferenceName, commit plumbing.Hash, err error) {
 	name, commit, err := r.headName()
 	if err != nil || name == "" {
 		return "", commit, err
@@ -31,7 +31,7 @@ func (r *Repository) head() (branch plumbing.ReferenceName, commit plumbing.Hash
 }
 
 // headName returns the branch that HEAD names, or without one the commit.
-func (r *Repository) headName() (plumbing.ReferenceName, plumbing.Hash, error) {
+func (r *base) headName() (plumbing.ReferenceName, plumbing.Hash, error) {
 	name, commit, err := r.pseudo("HEAD")
 	if err != nil {
 		return "", plumbing.ZeroHash, mcp.Errorf("HEAD cannot be read: it names neither a branch nor a commit")
@@ -44,7 +44,7 @@ func (r *Repository) headName() (plumbing.ReferenceName, plumbing.Hash, error) {
 
 // pseudo reads a reference beside refs/, such as HEAD or MERGE_HEAD: it names another one, or an
 // object.
-func (r *Repository) pseudo(name string) (target plumbing.ReferenceName, at plumbing.Hash, err error) {
+func (r *base) pseudo(name string) (target plumbing.ReferenceName, at plumbing.Hash, err error) {
 	text, err := readInRoot(r.dir, name)
 	if err != nil {
 		return "", plumbing.ZeroHash, plumbing.ErrReferenceNotFound
@@ -72,14 +72,14 @@ func parseReference(name plumbing.ReferenceName, text []byte) *plumbing.Referenc
 
 // reference returns the object that a reference stands for, through a few others. If the reference does not
 // exist, its error is plumbing.ErrReferenceNotFound. A damaged reference is another error.
-func (r *Repository) reference(name plumbing.ReferenceName) (plumbing.Hash, error) {
+func (r *base) reference(name plumbing.ReferenceName) (plumbing.Hash, error) {
 	_, at, err := r.follow(name)
 	return at, err
 }
 
 // follow is reference that also returns the names on the way. The last one is where the object's name is, or
 // belongs if the reference does not exist.
-func (r *Repository) follow(name plumbing.ReferenceName) (names []plumbing.ReferenceName, at plumbing.Hash, err error) {
+func (r *base) follow(name plumbing.ReferenceName) (names []plumbing.ReferenceName, at plumbing.Hash, err error) {
 	for len(names) < 5 {
 		names = append(names, name)
 		ref, err := r.loose(name)
@@ -98,7 +98,7 @@ func (r *Repository) follow(name plumbing.ReferenceName) (names []plumbing.Refer
 }
 
 // loose reads a reference that is in a separate file.
-func (r *Repository) loose(name plumbing.ReferenceName) (*plumbing.Reference, error) {
+func (r *base) loose(name plumbing.ReferenceName) (*plumbing.Reference, error) {
 	if !fs.ValidPath(string(name)) {
 		return nil, plumbing.ErrReferenceNotFound
 	}
@@ -117,7 +117,7 @@ func (r *Repository) loose(name plumbing.ReferenceName) (*plumbing.Reference, er
 }
 
 // packed finds a reference among those in packed-refs.
-func (r *Repository) packed(name plumbing.ReferenceName) (*plumbing.Reference, error) {
+func (r *base) packed(name plumbing.ReferenceName) (*plumbing.Reference, error) {
 	all, err := r.packedRefs()
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (r *Repository) packed(name plumbing.ReferenceName) (*plumbing.Reference, e
 }
 
 // packedRefs reads packed-refs, once in a call.
-func (r *Repository) packedRefs() (map[plumbing.ReferenceName]*plumbing.Reference, error) {
+func (r *base) packedRefs() (map[plumbing.ReferenceName]*plumbing.Reference, error) {
 	if r.refs != nil {
 		return r.refs, nil
 	}
@@ -163,12 +163,12 @@ func (r *Repository) packedRefs() (map[plumbing.ReferenceName]*plumbing.Referenc
 	return all, nil
 }
 
-func (r *Repository) manyReferences() error {
+func (r *base) manyReferences() error {
 	return mcp.Errorf("the repository has more than %d references; raise --max-files if that is what you want", r.limits.Files)
 }
 
 // references lists all references by name, and the names of those that are damaged.
-func (r *Repository) references() (refs []*plumbing.Reference, broken []plumbing.ReferenceName, err error) {
+func (r *base) references() (refs []*plumbing.Reference, broken []plumbing.ReferenceName, err error) {
 	packed, err := r.packedRefs()
 	if err != nil {
 		return nil, nil, err
@@ -200,7 +200,7 @@ func (r *Repository) references() (refs []*plumbing.Reference, broken []plumbing
 }
 
 // Refs lists what can be named as a revision, for completion.
-func (r *Repository) Refs() ([]string, error) {
+func (r *base) Refs() ([]string, error) {
 	refs, _, err := r.references()
 	if err != nil {
 		return nil, err

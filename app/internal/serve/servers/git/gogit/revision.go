@@ -18,7 +18,7 @@ var revisionStep = regexp.MustCompile(`^(?:\^\{(?:commit)?\}|([~^])([0-9]*))`)
 
 // Find finds the commit that a revision names: a branch, tag, remote branch or object name, followed
 // by any of ~N, ^N, ^0 and ^{commit}.
-func (r *Repository) Find(rev string) (*object.Commit, error) {
+func (r *base) Find(rev string) (*object.Commit, error) {
 	base, steps := rev, ""
 	if at := strings.IndexAny(rev, "~^"); at >= 0 {
 		base, steps = rev[:at], rev[at:]
@@ -53,7 +53,7 @@ func (r *Repository) Find(rev string) (*object.Commit, error) {
 }
 
 // parent is the nth parent of a commit.
-func (r *Repository) parent(rev string, c *object.Commit, n int) (*object.Commit, error) {
+func (r *base) parent(rev string, c *object.Commit, n int) (*object.Commit, error) {
 	if n > len(c.ParentHashes) {
 		return nil, badName(rev)
 	}
@@ -61,7 +61,7 @@ func (r *Repository) parent(rev string, c *object.Commit, n int) (*object.Commit
 }
 
 // lookUp finds what a name stands for, in the order of gitrevisions(7).
-func (r *Repository) lookUp(name string) (plumbing.Hash, error) {
+func (r *base) lookUp(name string) (plumbing.Hash, error) {
 	if name == "@" {
 		name = "HEAD"
 	}
@@ -96,7 +96,7 @@ func (r *Repository) lookUp(name string) (plumbing.Hash, error) {
 }
 
 // named finds what a reference stands for. Its error is plumbing.ErrReferenceNotFound if none has the name.
-func (r *Repository) named(name string) (plumbing.Hash, error) {
+func (r *base) named(name string) (plumbing.Hash, error) {
 	for _, pattern := range []string{"%", "refs/%", "refs/tags/%", "refs/heads/%", "refs/remotes/%", "refs/remotes/%/HEAD"} {
 		full := plumbing.ReferenceName(strings.Replace(pattern, "%", name, 1))
 		if pseudoRef(string(full)) {
@@ -122,7 +122,7 @@ func pseudoRef(name string) bool {
 }
 
 // commitsOf are those of the objects that are commits or tags.
-func (r *Repository) commitsOf(list []plumbing.Hash) []plumbing.Hash {
+func (r *base) commitsOf(list []plumbing.Hash) []plumbing.Hash {
 	var out []plumbing.Hash
 	for _, h := range list {
 		if o, err := r.object(plumbing.AnyObject, h); err == nil && (o.Type() == plumbing.CommitObject || o.Type() == plumbing.TagObject) {
@@ -133,7 +133,7 @@ func (r *Repository) commitsOf(list []plumbing.Hash) []plumbing.Hash {
 }
 
 // peel follows tags to the commit that they are of.
-func (r *Repository) peel(rev string, h plumbing.Hash) (*object.Commit, error) {
+func (r *base) peel(rev string, h plumbing.Hash) (*object.Commit, error) {
 	for range 10 {
 		o, err := r.object(plumbing.AnyObject, h)
 		if err != nil {

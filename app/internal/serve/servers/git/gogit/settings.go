@@ -148,7 +148,7 @@ func ignoreFile(own settings) string {
 
 // signature is the name and address for new commits: of the environment, the configuration of the
 // repository or the person, or else of the system. kind is "author" or "committer".
-func (r *Repository) signature(kind string, now time.Time) object.Signature {
+func (r *base) signature(kind string, now time.Time) object.Signature {
 	find := func(what string) string {
 		env, own, user := "GIT_"+strings.ToUpper(kind+"_"+what), kind+"."+what, "user."+what
 		return cmp.Or(os.Getenv(env), r.conf.get(own), r.conf.get(user), r.own.get(own), r.own.get(user))

@@ -158,7 +158,7 @@ func (r *Repository) upstream(branch string) (plumbing.ReferenceName, string) {
 
 // detached says where HEAD is that is at no branch: at what was checked out, or from it if it has
 // moved on.
-func (r *Repository) detached(commit plumbing.Hash) (at, name string) {
+func (r *base) detached(commit plumbing.Hash) (at, name string) {
 	text, err := readInRoot(r.dir, "logs/HEAD")
 	name = r.shorten(commit)
 	if err != nil {
@@ -190,7 +190,7 @@ func (r *Repository) detached(commit plumbing.Hash) (at, name string) {
 }
 
 // label is a name that was checked out, if it is a tag or a remote branch that is still there.
-func (r *Repository) label(name string, at plumbing.Hash) (string, bool) {
+func (r *base) label(name string, at plumbing.Hash) (string, bool) {
 	for _, prefix := range []string{"refs/tags/", "refs/remotes/"} {
 		h, err := r.reference(plumbing.ReferenceName(prefix + name))
 		if err != nil {

@@ -37,7 +37,7 @@ func (q *byDate) Pop() any {
 }
 
 // history calls f for the commits that can be reached, the newest first, until it says stop.
-func (r *Repository) history(from plumbing.Hash, f func(*object.Commit) (more bool)) error {
+func (r *base) history(from plumbing.Hash, f func(*object.Commit) (more bool)) error {
 	shallow := r.grafts()
 	seen := map[plumbing.Hash]bool{from: true}
 	var queue byDate
@@ -76,7 +76,7 @@ func (r *Repository) history(from plumbing.Hash, f func(*object.Commit) (more bo
 }
 
 // grafts are the commits whose parents a shallow clone does not have.
-func (r *Repository) grafts() map[plumbing.Hash]bool {
+func (r *base) grafts() map[plumbing.Hash]bool {
 	text, err := readInRoot(r.shared, "shallow")
 	if err != nil {
 		return nil
@@ -89,7 +89,7 @@ func (r *Repository) grafts() map[plumbing.Hash]bool {
 }
 
 // reach is the set of commits that can be reached from one.
-func (r *Repository) reach(from plumbing.Hash) (map[plumbing.Hash]bool, error) {
+func (r *base) reach(from plumbing.Hash) (map[plumbing.Hash]bool, error) {
 	set := make(map[plumbing.Hash]bool)
 	err := r.history(from, func(c *object.Commit) bool {
 		set[c.Hash] = true
@@ -99,7 +99,7 @@ func (r *Repository) reach(from plumbing.Hash) (map[plumbing.Hash]bool, error) {
 }
 
 // apart counts the commits that only one of two can reach.
-func (r *Repository) apart(a, b plumbing.Hash) (ahead, behind int, err error) {
+func (r *base) apart(a, b plumbing.Hash) (ahead, behind int, err error) {
 	if a == b {
 		return 0, 0, nil
 	}
@@ -122,7 +122,7 @@ func (r *Repository) apart(a, b plumbing.Hash) (ahead, behind int, err error) {
 
 // Log lists commits from HEAD on, at most so many, -1 being all, and between two times, a zero one
 // being none.
-func (r *Repository) Log(most int, since, until time.Time) ([]*object.Commit, error) {
+func (r *base) Log(most int, since, until time.Time) ([]*object.Commit, error) {
 	_, head, err := r.head()
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (r *Repository) Log(most int, since, until time.Time) ([]*object.Commit, er
 
 // Branches lists branches as `git branch` does: the local ones, the remote ones or all, and only those
 // that have one commit and do not have another, unless these are "". References that are damaged follow.
-func (r *Repository) Branches(kind, contains, notContains string, out io.Writer) error {
+func (r *base) Branches(kind, contains, notContains string, out io.Writer) error {
 	keep, err := r.branchFilter(contains, notContains)
 	if err != nil {
 		return err
@@ -205,7 +205,7 @@ func (r *Repository) Branches(kind, contains, notContains string, out io.Writer)
 }
 
 // endOf returns the reference that has the name of the object that ref stands for, and the object.
-func (r *Repository) endOf(ref *plumbing.Reference) (end plumbing.ReferenceName, at plumbing.Hash, err error) {
+func (r *base) endOf(ref *plumbing.Reference) (end plumbing.ReferenceName, at plumbing.Hash, err error) {
 	if ref.Type() != plumbing.SymbolicReference {
 		return ref.Name(), ref.Hash(), nil
 	}
@@ -243,7 +243,7 @@ func branchLine(ref *plumbing.Reference, end, head plumbing.ReferenceName, other
 }
 
 // branchFilter makes the test that commits of branches have to pass.
-func (r *Repository) branchFilter(contains, notContains string) (func(plumbing.Hash) (bool, error), error) {
+func (r *base) branchFilter(contains, notContains string) (func(plumbing.Hash) (bool, error), error) {
 	var known [2]map[plumbing.Hash]bool // nil for a commit that is not asked for
 	for i, rev := range []string{contains, notContains} {
 		if rev == "" {
@@ -271,7 +271,7 @@ func (r *Repository) branchFilter(contains, notContains string) (func(plumbing.H
 
 // leadsTo reports whether a commit is, or has among its ancestors, one that known says true of. It
 // fills known in on the way, so that no commit is read twice.
-func (r *Repository) leadsTo(tip plumbing.Hash, known map[plumbing.Hash]bool) (bool, error) {
+func (r *base) leadsTo(tip plumbing.Hash, known map[plumbing.Hash]bool) (bool, error) {
 	shallow := r.grafts()
 	parents := make(map[plumbing.Hash][]plumbing.Hash)
 	for stack := []plumbing.Hash{tip}; len(stack) > 0; {
