@@ -199,6 +199,35 @@ func TestSizes(t *testing.T) {
 	expect(t, got, "mcp/long.go: 601 lines, more than 600: is it one subject?")
 }
 
+func TestLimits(t *testing.T) {
+	methods := func(name string, n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "func (x *%s) m%d() {}\n", name, i)
+		}
+		return b.String()
+	}
+	fields := func(name string, n int) string {
+		return "type " + name + " struct {" + strings.Repeat(" a,", n-1) + " a int }\n"
+	}
+	files := map[string]string{
+		"mcp/many.go":      "package mcp\n" + methods("Many", 61) + methods("Few", 60),
+		"mcp/many_test.go": "package mcp\n" + methods("Few", 60),
+		"mcp/state.go":     "package mcp\n" + fields("state", 21) + methods("state", 1) + fields("data", 21) + fields("small", 20) + methods("small", 1),
+		"host/session.go":  "package host\n" + methods("Session", 61),
+	}
+	for i := range 41 {
+		files[fmt.Sprintf("app/internal/use/f%d.go", i)] = "package use\n"
+	}
+	expect(
+		t, tree(t, files).Limits(),
+		"mcp/state.go: fields of mcp.state are 21, more than 20: are they several subjects?",
+		"app/internal/use/f0.go: files of app/internal/use are 41, more than 40: are they several subjects?",
+		"host/session.go: methods of host.Session are 61: lower the row in internal/archtest/table.go, or remove it",
+		"mcp/many.go: methods of mcp.Many are 61, more than 60: are they several subjects?",
+	)
+}
+
 func TestDocs(t *testing.T) {
 	got := tree(t, map[string]string{
 		"app/cmd/parley/main.go": "// Parley speaks.\npackage main",

@@ -119,7 +119,7 @@ func (t *Tree) at(pos token.Pos, format string, args ...any) Problem {
 // Check applies every rule and returns the breaches in order of place. An
 // error says that a file of the repository cannot be read.
 func (t *Tree) Check() ([]Problem, error) {
-	found := slices.Concat(t.broken, t.Imports(), t.Sizes(), t.Docs(), t.Dates())
+	found := slices.Concat(t.broken, t.Imports(), t.Sizes(), t.Limits(), t.Docs(), t.Dates())
 	modules, err := Modules(t.fsys)
 	if err != nil {
 		return nil, err
