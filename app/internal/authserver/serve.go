@@ -332,7 +332,7 @@ func (f *issuerFlags) options() (*issuer.Options, error) {
 	}
 	name, _, err := net.SplitHostPort(f.http)
 	if err != nil {
-		return nil, kit.Usagef("--http %q: write it as HOST:PORT or :PORT", f.http)
+		return nil, kit.Usagef("--http %q: must be HOST:PORT or :PORT", f.http)
 	}
 	near := name == "" || oauth.LoopbackHost(name)
 	if !near && f.issuer == "" {

@@ -1,8 +1,8 @@
-// Package bridge serves what one server has behind another transport, to callers of every
-// revision. It is package proxy with the connections that several callers need: each session of
-// a server with a handshake belongs to one session of a caller, and callers without a session
-// have one connection for each principal. Nobody meets what another principal's calls left in
-// such a connection: its state, its questions, its logs.
+// Package bridge makes a server available over another transport, to callers of every protocol
+// version. It extends package proxy with connections for several callers: each session of a
+// server with a handshake belongs to one session of a caller, and callers without a session
+// share one connection for each principal. A principal never sees the state, input requests or
+// logs that another principal's calls left in a connection.
 //
 //	b := bridge.New(stdio.Command("old-server"), nil)
 //	if err := b.Start(ctx); err != nil {

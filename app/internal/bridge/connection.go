@@ -86,7 +86,7 @@ func (b *Bridge) roomForCaller() error {
 		}
 	}
 	if oldest == nil || time.Since(oldest.used) < b.opts.Proxy.KeptTime {
-		return web.TooMany("MaxCallers", "the server behind this bridge is in use by %d callers, which is the most (MaxCallers); try again later", len(b.callers))
+		return web.TooMany("MaxCallers", "the server behind this bridge is in use by %d callers, the maximum (MaxCallers); try again later", len(b.callers))
 	}
 	b.log.Info("a connection makes place for another caller's", "idle", time.Since(oldest.used).Round(time.Second))
 	b.drop(oldest)
@@ -96,7 +96,7 @@ func (b *Bridge) roomForCaller() error {
 // paused refuses a new connection during a long pause after attempts that failed. mu is held.
 func (b *Bridge) paused() error {
 	if pause := time.Until(b.retryAt); b.spare == nil && pause > waitPause {
-		return jsonrpc.NewError(jsonrpc.CodeInternalError, "the server behind this bridge could not be reached; it is tried again in %d s", int(pause.Seconds()+1)).
+		return jsonrpc.NewError(jsonrpc.CodeInternalError, "the server behind this bridge could not be reached; the next attempt is in %d s", int(pause.Seconds()+1)).
 			With(mcp.RetryData{RetryAfterMs: pause.Milliseconds()})
 	}
 	return nil

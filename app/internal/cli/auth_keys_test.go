@@ -122,7 +122,7 @@ func TestKeyRevokedWhileServing(t *testing.T) {
 			second := p.start(`listening on ([^)]+)\)`, "auth", "serve", "--http", "127.0.0.1:0", "--database", db, "--resource", r.server+"=read",
 				"--issuer", first)
 			second = "http://" + second
-			p.start(`callers need a token of (\S+) for`, "serve", "everything", "--http", "127.0.0.1:"+port, "--auth", first, "--keys-max-age", "2s")
+			p.start(`callers need a token from (\S+) for`, "serve", "everything", "--http", "127.0.0.1:"+port, "--auth", first, "--keys-max-age", "2s")
 
 			// keys are those of the database, by state, and those that are to be published: in the last days of
 			// a period the key of the next one, too.

@@ -12,7 +12,7 @@ import (
 )
 
 // The servers that others wrote have what they really have, and no error; their locks are the
-// same each time. npx brings each once: the examination starts it many times, and npx takes seconds.
+// same each time. npx brings each once: the check starts it many times, and npx takes seconds.
 func TestForeignServersAreExamined(t *testing.T) {
 	racetest.SkipSerial(t)
 	t.Parallel()

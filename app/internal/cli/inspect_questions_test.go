@@ -23,18 +23,18 @@ func TestInspectAnswersAtTerminal(t *testing.T) {
 		"form": {
 			[]string{"trigger-elicitation-request"},
 			"y\n\nAda\nada\nada@example.com\n\n\n-1\n36\n\n\nred\n1\ny\n", "Name: Ada",
-			[]string{"Server everything asks you for something.", "Please introduce yourself.", "it is required", "This would be sent to the server:", `"age": 36`},
+			[]string{"Server everything asks you for something.", "Please introduce yourself.", "it is required", "Parley would send this to the server:", `"age": 36`},
 		},
 		"form, filled in again": {
 			[]string{"trigger-elicitation-request"}, "y\nEve\n\n\n\n\n\n\n\n\na\nAda\n\n\n\n\n\n\n\n\ny\n", "Name: Ada", []string{"[a]gain"},
 		},
-		"form declined":      {[]string{"trigger-elicitation-request"}, "maybe\nn\n", "did not answer: decline", []string{"Please type one of the letters."}},
+		"form declined":      {[]string{"trigger-elicitation-request"}, "maybe\nn\n", "did not answer: decline", []string{"Type one of the letters."}},
 		"form declined late": {[]string{"trigger-elicitation-request"}, "y\n/decline\n", "did not answer: decline", nil},
 		"form cancelled":     {[]string{"trigger-elicitation-request"}, "y\nAda\n/cancel\n", "did not answer: cancel", nil},
 		"input ended":        {[]string{"trigger-elicitation-request"}, "y\nAda\n", "did not answer: cancel", nil},
-		"page":               {[]string{"trigger-url-elicitation", "--tool-arg", "errorPath=false"}, "y\n", "agreed", []string{"whole address", "https://example.com/parley/demonstration", "Do you visit it"}},
+		"page":               {[]string{"trigger-url-elicitation", "--tool-arg", "errorPath=false"}, "y\n", "agreed", []string{"whole address", "https://example.com/parley/demonstration", "Open it in your browser?"}},
 		"page declined":      {[]string{"trigger-url-elicitation", "--tool-arg", "errorPath=false"}, "n\n", "did not go there", nil},
-		"model":              {[]string{"trigger-sampling-request", "--tool-arg", "prompt=Who are you?"}, "Nobody.\n", "says: Nobody.", []string{"asks a model. You answer in its place.", "Who are you?"}},
+		"model":              {[]string{"trigger-sampling-request", "--tool-arg", "prompt=Who are you?"}, "Nobody.\n", "says: Nobody.", []string{"sent a sampling request. You answer instead of a model.", "Who are you?"}},
 		"two questions":      {[]string{"drop-table", "--tool-arg", "table=t"}, "y\ny\ny\ny\nlong unused\ny\n", "dropped t", nil},
 	} {
 		for _, era := range []string{"legacy", "modern"} {
@@ -80,8 +80,8 @@ func TestInspectAnswersBeforehand(t *testing.T) {
 		out     string
 		said    string
 	}{
-		"nobody, form":    {form, nil, 0, "did not answer: decline", `Answer at a terminal, or beforehand with --answer '{"name": "…"}'`},
-		"nobody, page":    {page, nil, 0, "did not go there", "It wants you to visit the page https://example.com/parley/demonstration\n"},
+		"nobody, form":    {form, nil, 0, "did not answer: decline", `Answer at a terminal, or first pass --answer '{"name": "…"}'`},
+		"nobody, page":    {page, nil, 0, "did not go there", "The server asks you to open https://example.com/parley/demonstration\n"},
 		"form":            {form, []string{`{"name":"Ada","age":36}`}, 0, "newsletter: false; age: 36", ""},
 		"form declined":   {form, []string{"decline"}, 0, "did not answer: decline", ""},
 		"form cancelled":  {form, []string{"cancel"}, 0, "did not answer: cancel", ""},
@@ -92,10 +92,10 @@ func TestInspectAnswersBeforehand(t *testing.T) {
 		"page declined":   {page, []string{"decline"}, 0, "did not go there", ""},
 		"model":           {model, []string{"Nobody."}, 0, "The model a person says: Nobody.", ""},
 		"whole result":    {model, []string{`{"role":"assistant","content":{"type":"text","text":"Nobody."},"model":"m"}`}, 0, "The model m says: Nobody.", ""},
-		"no result":       {model, []string{`{"text":"Nobody."}`}, 1, "", "--answer: the server asks a model; write the text"},
-		"one too many":    {form, []string{"a text", `{"name":"Ada"}`}, 0, "Name: Ada", "asked for nothing that one --answer is for"},
-		"no JSON":         {form, []string{`{"name"}`}, 1, "", "--answer: that is no JSON object"},
-		"empty":           {form, []string{" "}, 1, "", "--answer is empty"},
+		"no result":       {model, []string{`{"text":"Nobody."}`}, 1, "", "--answer: the server sent a sampling request; write the model's text"},
+		"one too many":    {form, []string{"a text", `{"name":"Ada"}`}, 0, "Name: Ada", "did not request input for one --answer"},
+		"no JSON":         {form, []string{`{"name"}`}, 1, "", "--answer: must be a JSON object"},
+		"empty":           {form, []string{" "}, 1, "", "--answer must not be empty"},
 	} {
 		for _, era := range []string{"legacy", "modern"} {
 			t.Run(name+", "+era, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestInspectAnswersBeforehand(t *testing.T) {
 		t.Errorf("without elicitation: exit code %d\n%s", exit, stderr)
 	}
 	exit, _, stderr = command(t, "inspect", "--json", "--method", "tools/list", "--answer", "accept", "everything")
-	if exit != 1 || !strings.Contains(stderr, "--answer goes with a method that may ask") {
+	if exit != 1 || !strings.Contains(stderr, "--answer requires a method that can request input") {
 		t.Errorf("an answer to no question: exit code %d\n%s", exit, stderr)
 	}
 }

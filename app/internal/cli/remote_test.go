@@ -225,14 +225,14 @@ func TestServeHTTPUsage(t *testing.T) {
 		args  []string
 		words string
 	}{
-		{[]string{"--allow-host", "x"}, "go with --http"},
-		{[]string{"--sessionless"}, "goes with --http"},
+		{[]string{"--allow-host", "x"}, "require --http"},
+		{[]string{"--sessionless"}, "requires --http"},
 		{[]string{"--http", "8080"}, "HOST:PORT"},
 		{[]string{"--http", ""}, "HOST:PORT"},
 		{[]string{"--server", "everything"}, "unknown flag: --server"},
 		{[]string{"--http", taken}, "choose another port"},
 		{[]string{"--http", ":99999"}, "a free port"},
-		{[]string{"--trusted-proxy", "127.0.0.1"}, "go with --http"},
+		{[]string{"--trusted-proxy", "127.0.0.1"}, "require --http"},
 		{[]string{"--http", taken, "--trusted-proxy", "0.0.0.0/0"}, "name the network of the proxy alone"},
 		{[]string{"--http", taken, "--trusted-proxy", "proxy.example"}, "write a network like 10.0.0.0/8"},
 		{[]string{"--http", taken, "--allow-origin", "app.example"}, "like https://app.example"},

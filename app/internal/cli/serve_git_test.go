@@ -18,7 +18,7 @@ func TestGitNeedsFolders(t *testing.T) {
 	}
 	for _, wrong := range []string{file, filepath.Join(dir, "absent")} {
 		code, out, said := run(t, "", "serve", "git", "--repository", dir, "--repository", wrong)
-		if code != 1 || out != "" || !strings.Contains(said, `--repository "`+wrong+`": there is no such folder`) {
+		if code != 1 || out != "" || !strings.Contains(said, `--repository "`+wrong+`": folder not found`) {
 			t.Errorf("%s: %d, wrote %q, said %q", wrong, code, out, said)
 		}
 	}

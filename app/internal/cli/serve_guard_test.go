@@ -340,7 +340,7 @@ func TestServeIssuerComesLater(t *testing.T) {
 	}
 	issuer, address, file := "http://127.0.0.1:"+away, "http://127.0.0.1:"+port+"/mcp", clientFile(t, "")
 	p.start(`serving "everything" at (\S+);`, "serve", "everything", "--http", "127.0.0.1:"+port, "--auth", issuer, "--introspect", file)
-	if said := p.said.String(); !strings.Contains(said, "tokens cannot be checked now, and requests get 503 until they can") {
+	if said := p.said.String(); !strings.Contains(said, "cannot check tokens now; requests get 503 until this works") {
 		t.Errorf("said\n%s", said)
 	}
 	if got := present(t, address, "opaque"); got.StatusCode != 503 || got.Header.Get("Retry-After") == "" {
@@ -428,17 +428,17 @@ func TestServeGuardMistakes(t *testing.T) {
 		"of another issuer":   {at(good.URL, "--introspect", clientFile(t, "https://x.example")), "none of --auth"},
 		"of which":            {at(good.URL, "--auth", refused.URL, "--introspect", clientFile(t, "")), `must say with "issuer"`},
 		"two clients":         {at(good.URL, "--introspect", clientFile(t, ""), "--introspect", clientFile(t, good.URL)), "a second client"},
-		"an issuer twice":     {at(good.URL, "--auth", good.URL), "is given twice"},
-		"fresh by signature":  {at(good.URL, "--require-fresh", "30s"), "--require-fresh needs --introspect for"},
-		"fresh in part":       {at(good.URL, "--auth", refused.URL, "--introspect", clientFile(t, good.URL), "--require-fresh", "30s"), "--require-fresh needs --introspect for"},
+		"an issuer twice":     {at(good.URL, "--auth", good.URL), "duplicate issuer"},
+		"fresh by signature":  {at(good.URL, "--require-fresh", "30s"), "--require-fresh requires --introspect for"},
+		"fresh in part":       {at(good.URL, "--auth", refused.URL, "--introspect", clientFile(t, good.URL), "--require-fresh", "30s"), "--require-fresh requires --introspect for"},
 		"too fresh":           {at(good.URL, "--introspect", clientFile(t, ""), "--require-fresh", "10ms"), "a second or more"},
-		"keys of no use":      {at(good.URL, "--introspect", clientFile(t, ""), "--keys-max-age", "5s"), "--keys-max-age is of no use"},
+		"keys of no use":      {at(good.URL, "--introspect", clientFile(t, ""), "--keys-max-age", "5s"), "--keys-max-age cannot be used"},
 		"no network":          {at(good.URL, "--auth-allow-private", "10.0.0.1"), `--auth-allow-private "10.0.0.1": write a network`},
 		"bits of a host":      {at(good.URL, "--auth-allow-private", "10.0.0.1/8"), "the network is 10.0.0.0/8"},
-		"everything":          {at(good.URL, "--auth-allow-private", "0.0.0.0/0"), "is no private network"},
-		"metadata of clouds":  {at(good.URL, "--auth-allow-private", "169.254.169.254/32"), "is no private network"},
+		"everything":          {at(good.URL, "--auth-allow-private", "0.0.0.0/0"), "not a private network"},
+		"metadata of clouds":  {at(good.URL, "--auth-allow-private", "169.254.169.254/32"), "not a private network"},
 		"private, not opened": {at("https://10.255.255.1"), "--auth-allow-private can allow it"},
-		"without --auth":      {[]string{"serve", "everything", "--http", "127.0.0.1:0", "--introspect", "x"}, "go with --auth"},
+		"without --auth":      {[]string{"serve", "everything", "--http", "127.0.0.1:0", "--introspect", "x"}, "require --auth"},
 		"a short secret":      {as(`{"client_id":"guard","client_secret":"hush-hush"}`), "shorter than 16 bytes"},
 		"a private key":       {as(`{"client_id":"guard","private_key_file":"k.pem"}`), "for the server that asks alone"},
 		"neither":             {as(`{"client_id":"guard"}`), "either a client_secret or jwks"},

@@ -103,10 +103,10 @@ func TestServeReplicasOfSessions(t *testing.T) {
 func TestStateKeyFaults(t *testing.T) {
 	for name, test := range map[string]struct{ file, want string }{
 		"no file":  {filepath.Join(t.TempDir(), "none"), "no such file"},
-		"short":    {keyFile(t, "secret"), "is no key: it must hold 32 random bytes"},
-		"long":     {keyFile(t, strings.Repeat("ab", 33)), "is no key"},
-		"empty":    {keyFile(t, ""), "is no key"},
-		"no digit": {keyFile(t, strings.Repeat("xy", 32)), "is no key"},
+		"short":    {keyFile(t, "secret"), "invalid key; the file must contain 32 random bytes"},
+		"long":     {keyFile(t, strings.Repeat("ab", 33)), "invalid key"},
+		"empty":    {keyFile(t, ""), "invalid key"},
+		"no digit": {keyFile(t, strings.Repeat("xy", 32)), "invalid key"},
 	} {
 		code, _, errs := command(t, "serve", "everything", "--http", "127.0.0.1:0", "--state-key-file", test.file)
 		if code != 1 || !strings.Contains(errs, test.want) || strings.Contains(errs, "secret") {

@@ -94,11 +94,11 @@ func TestServeTokensOfOthers(t *testing.T) {
 		})
 	}
 	for want, flags := range map[string][]string{
-		"go with --auth":              {"--audience", api},
-		"--token-type go with --auth": {"--token-type", "JWT"},
-		"--audience is empty":         {"--auth", provider.URL, "--audience", ""},
-		"--token-type is empty":       {"--auth", provider.URL, "--token-type", ""},
-		"--token-type is of no use":   {"--auth", provider.URL, "--token-type", "JWT", "--introspect", clientFile(t, "")},
+		"require --auth":              {"--audience", api},
+		"--token-type require --auth": {"--token-type", "JWT"},
+		"--audience must not be empty":         {"--auth", provider.URL, "--audience", ""},
+		"--token-type must not be empty":       {"--auth", provider.URL, "--token-type", ""},
+		"--token-type cannot be used":   {"--auth", provider.URL, "--token-type", "JWT", "--introspect", clientFile(t, "")},
 		"write the issuer as it does": {"--auth", provider.URL + "/"},
 	} {
 		code, _, said := command(t, append([]string{"serve", "everything", "--http", "127.0.0.1:0"}, flags...)...)

@@ -156,7 +156,7 @@ func TestTaskCommands(t *testing.T) {
 	}
 	out = reaches(started.TaskID, "input_required")
 	must(out, "asks elicitation/create")
-	if code, _, err := command(t, "tasks", "wait", started.TaskID, "--server", url); code != 5 || !strings.Contains(err, "the task goes on") {
+	if code, _, err := command(t, "tasks", "wait", started.TaskID, "--server", url); code != 5 || !strings.Contains(err, "the task keeps running") {
 		t.Errorf("nobody to ask: exit code %d\n%s", code, err)
 	}
 	out, err = parley("y\nAda\ny\n", 0, "tasks", "wait", "--json", string(started.Handle))
@@ -166,7 +166,7 @@ func TestTaskCommands(t *testing.T) {
 	must(out, `"result":{`)
 
 	out, err = parley("", 0, "call", "--task", "quick")
-	must(err, "there is no task")
+	must(err, "created no task")
 	must(out, "at once\n")
 }
 
@@ -187,7 +187,7 @@ func TestTaskCommandsRefused(t *testing.T) {
 		{[]string{"tasks", "wait", "", "--server", url}, 1, "missing or empty"},
 		{[]string{"tasks", "wait", "a", "b"}, 1, "too few or too many arguments"},
 		{[]string{"tasks", "wait", "a"}, 5, "no such task"},
-		{[]string{"call", "--task", "none", "--server", url}, 1, "there is no tool"},
+		{[]string{"call", "--task", "none", "--server", url}, 1, "unknown tool"},
 		{[]string{"tasks", "nothing"}, 1, ""},
 	} {
 		code, out, err := command(t, c.args...)
@@ -220,7 +220,7 @@ func TestInterruptTask(t *testing.T) {
 	}
 	_, id, _ := command(t, "call", "--task", "hangs", "--server", url)
 	id = strings.TrimSpace(id)
-	if said := interrupted("tasks", "wait", id); !strings.Contains(said, "the task goes on; 'parley tasks wait'") || !strings.Contains(said, id) {
+	if said := interrupted("tasks", "wait", id); !strings.Contains(said, "the task keeps running; run 'parley tasks wait'") || !strings.Contains(said, id) {
 		t.Errorf("tasks wait said %q", said)
 	}
 	if _, out, err := command(t, "tasks", "get", id, "--server", url); !strings.HasPrefix(out, "working") {

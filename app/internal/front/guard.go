@@ -39,14 +39,14 @@ func (s *Flags) checkAuth() error {
 		return nil
 	}
 	if kit.ListensEverywhere(s.HTTP) && s.resource == "" {
-		return kit.Usagef("--http %q can be reached from other machines; give its public URL with --resource https://…", s.HTTP)
+		return kit.Usagef("--http %q is reachable from other machines; set its public URL with --resource https://…", s.HTTP)
 	}
 	for i, issuer := range s.Auth {
 		if _, err := oauth.CheckIssuer(issuer); err != nil {
 			return kit.Usagef("--auth %q: %w", issuer, err)
 		}
 		if slices.Contains(s.Auth[:i], issuer) {
-			return kit.Usagef("--auth %q is given twice", issuer)
+			return kit.Usagef("--auth %q: duplicate issuer", issuer)
 		}
 	}
 	if err := checkPrivate(s.allowPrivate); err != nil {
@@ -69,7 +69,7 @@ func (s *Flags) checkAuth() error {
 	}
 	for _, scope := range s.scopes {
 		if list, err := oauth.ParseScope(scope); err != nil || len(list) != 1 {
-			return kit.Usagef("--scope %q: write one scope, and --scope once for each", scope)
+			return kit.Usagef("--scope %q: must be one scope; repeat --scope for each", scope)
 		}
 	}
 	return nil
@@ -172,7 +172,7 @@ func (g *guardFlags) check(ctx context.Context) error {
 	switch {
 	case err == nil:
 	case errors.Is(err, guard.ErrUnavailable):
-		g.console.Note("parley: tokens cannot be checked now, and requests get 503 until they can: %s", host.EscapeLine(joinedLines(err)))
+		g.console.Note("parley: cannot check tokens now; requests get 503 until this works: %s", host.EscapeLine(joinedLines(err)))
 	default:
 		return kit.Usagef("--auth: %s", joinedLines(err))
 	}
@@ -213,25 +213,25 @@ func isForeignToken(resource, endpoint string) bool {
 func (g *guardFlags) announce() {
 	if g.guard == nil {
 		if kit.ListensEverywhere(g.flags.HTTP) {
-			g.console.Note("parley: other machines can reach it, and nobody is asked who they are")
+			g.console.Note("parley: other machines can reach the server, and it does not authenticate callers")
 		}
 		return
 	}
-	g.console.Note("parley: callers need a token of %s for %s", host.EscapeLine(strings.Join(g.flags.Auth, " or ")), g.guard.Resource())
+	g.console.Note("parley: callers need a token from %s for %s", host.EscapeLine(strings.Join(g.flags.Auth, " or ")), g.guard.Resource())
 	if g.flags.requireFresh > 0 {
-		g.console.Note("parley: what a revoked token was used for ends within %v", g.flags.requireFresh)
+		g.console.Note("parley: requests with a revoked token end within %v", g.flags.requireFresh)
 	}
 	for _, path := range g.guard.MetadataPaths() {
-		g.console.Note("parley: clients find that out at %s", path)
+		g.console.Note("parley: clients discover this at %s", path)
 	}
 	if g.admitsIDTokens() {
-		g.console.Note("parley: by --token-type ID tokens for the same audience get in as well; --scope keeps them out")
+		g.console.Note("parley: --token-type also admits ID tokens for the same audience; use --scope to reject them")
 	}
 	if g.strays {
-		g.console.Note("parley: clients must call it as %s, or below: tokens are for nothing else", g.guard.Resource())
+		g.console.Note("parley: clients must call the server as %s, or below: tokens are valid only there", g.guard.Resource())
 	}
 	if g.writeScope != "" {
-		g.console.Note("parley: tools that change something need the scope %s", g.writeScope)
+		g.console.Note("parley: tools that change data require the scope %s", g.writeScope)
 	}
 }
 

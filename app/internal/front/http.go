@@ -1,5 +1,5 @@
-// Package front serves handlers over HTTP for commands: the flags for it, who may reach the endpoints,
-// the guard in front of them, health, metrics and traces.
+// Package front serves handlers over HTTP for commands. It has the flags for serving, the checks of hosts and
+// origins, the guard in front of the endpoints, health checks, metrics and traces.
 package front
 
 import (
@@ -59,20 +59,20 @@ type Flags struct {
 
 // AddFlags adds the flags but --http.
 func (s *Flags) AddFlags(f *pflag.FlagSet) {
-	f.StringArrayVar(&s.hosts, "allow-host", nil, "`HOST` under which the server may be called, for one behind a proxy; may be given several times")
-	f.StringArrayVar(&s.origins, "allow-origin", nil, "`ORIGIN` whose web pages may call the server, such as https://app.example; may be given several times")
-	f.StringArrayVar(&s.proxies, "trusted-proxy", nil, "`NETWORK` of a proxy in front, such as 10.0.0.0/8: its X-Forwarded-For or Forwarded header says who comes, for limits; may be given several times")
-	f.BoolVar(&s.Sessionless, "sessionless", false, "keep no sessions for clients of older revisions, so that each request may reach another replica; needs --http")
-	f.StringArrayVar(&s.StateKeys, "state-key-file", nil, "`FILE` with the key that seals what clients carry between requests: 64 hexadecimal digits or 32 bytes, the same for all replicas; the first of several seals, each opens (default: a key of this run)")
-	f.StringArrayVar(&s.Auth, "auth", nil, "let nobody in without a token of this authorization server: its issuer `URL`; may be given several times")
-	f.StringArrayVar(&s.introspect, "introspect", nil, "ask the server of --auth about each token (RFC 7662), as the client in this `FILE`: {\"client_id\": …, \"client_secret\": …}; once for each server that is to be asked")
+	f.StringArrayVar(&s.hosts, "allow-host", nil, "`HOST` that clients use to call a server behind a proxy (repeatable)")
+	f.StringArrayVar(&s.origins, "allow-origin", nil, "`ORIGIN` whose web pages can call the server, such as https://app.example (repeatable)")
+	f.StringArrayVar(&s.proxies, "trusted-proxy", nil, "`NETWORK` of a proxy in front, such as 10.0.0.0/8, whose X-Forwarded-For or Forwarded header names the client for limits (repeatable)")
+	f.BoolVar(&s.Sessionless, "sessionless", false, "keep no sessions for clients of older protocol versions, so that each request can reach another replica; requires --http")
+	f.StringArrayVar(&s.StateKeys, "state-key-file", nil, "`FILE` with the key that seals state in clients: 64 hexadecimal digits or 32 bytes, the same for all replicas (repeatable: the first key seals, all open) (default: a key for this run)")
+	f.StringArrayVar(&s.Auth, "auth", nil, "require a token from the authorization server with this issuer `URL` (repeatable)")
+	f.StringArrayVar(&s.introspect, "introspect", nil, "check each token with the --auth server (RFC 7662), as the client in this `FILE`: {\"client_id\": …, \"client_secret\": …} (repeatable, once for each server)")
 	f.StringArrayVar(&s.audiences, "audience", nil, "accept tokens for this `AUDIENCE`, as their aud says, in addition to --resource (repeatable)")
 	f.StringArrayVar(&s.tokenTypes, "token-type", nil, "accept tokens of this `TYPE`, as their typ says, such as JWT, instead of at+jwt; none is for tokens without typ (repeatable)")
-	f.DurationVar(&s.requireFresh, "require-fresh", 0, "see within this `TIME` that a token was revoked, also for streams and calls under way; needs --introspect (default: new requests within 1m)")
-	f.StringArrayVar(&s.allowPrivate, "auth-allow-private", nil, "`NETWORK` inside the company, such as 10.20.0.0/16, where the servers of --auth may be; may be given several times")
-	f.StringVar(&s.resource, "resource", "", "public `URL` that tokens must be made out to (default: that of the endpoint)")
-	f.StringArrayVar(&s.scopes, "scope", nil, "`SCOPE` that every caller needs; may be given several times")
-	f.DurationVar(&s.keysMaxAge, "keys-max-age", 0, "refuse tokens of a key that the authorization server has revoked within this `TIME`, and all tokens (503) when its keys cannot be had for as long (default: about 6 minutes, and a day while the keys cannot be had)")
+	f.DurationVar(&s.requireFresh, "require-fresh", 0, "detect a revoked token within this `TIME`, also for streams and calls in progress; requires --introspect (default: new requests within 1m)")
+	f.StringArrayVar(&s.allowPrivate, "auth-allow-private", nil, "private `NETWORK`, such as 10.20.0.0/16, where the --auth servers can be (repeatable)")
+	f.StringVar(&s.resource, "resource", "", "public `URL` that tokens must be issued for (default: the endpoint's URL)")
+	f.StringArrayVar(&s.scopes, "scope", nil, "`SCOPE` that every caller needs (repeatable)")
+	f.DurationVar(&s.keysMaxAge, "keys-max-age", 0, "maximum age of the authorization server's keys: within this `TIME`, reject tokens of a revoked key, and all tokens (503) if the keys are unavailable (default: about 6 minutes, and a day while they are unavailable)")
 	s.AddObserveFlags(f)
 }
 
@@ -80,29 +80,29 @@ func (s *Flags) AddFlags(f *pflag.FlagSet) {
 func (s *Flags) CheckTogether(set *pflag.FlagSet) error {
 	switch {
 	case set.Changed("http") && s.HTTP == "":
-		return kit.Usagef("--http is empty; write it as HOST:PORT or :PORT")
+		return kit.Usagef("--http must not be empty; write it as HOST:PORT or :PORT")
 	case s.HTTP == "" && len(s.hosts)+len(s.origins)+len(s.proxies) > 0:
-		return kit.Usagef("--allow-host, --allow-origin and --trusted-proxy go with --http")
+		return kit.Usagef("--allow-host, --allow-origin and --trusted-proxy require --http")
 	case s.HTTP == "" && s.Sessionless:
-		return kit.Usagef("--sessionless goes with --http: standard input and output belong to one client")
+		return kit.Usagef("--sessionless requires --http: standard input and output belong to one client")
 	case s.HTTP == "" && len(s.Auth) > 0:
-		return kit.Usagef("--auth goes with --http: over standard input and output the caller is known")
+		return kit.Usagef("--auth requires --http: over standard input and output the caller is known")
 	case len(s.Auth) == 0 && (s.resource != "" || len(s.scopes) > 0):
-		return kit.Usagef("--resource and --scope go with --auth")
+		return kit.Usagef("--resource and --scope require --auth")
 	case len(s.Auth) == 0 && len(s.audiences)+len(s.tokenTypes) > 0:
-		return kit.Usagef("--audience and --token-type go with --auth")
+		return kit.Usagef("--audience and --token-type require --auth")
 	case slices.Contains(s.audiences, ""):
-		return kit.Usagef("--audience is empty; write the aud of the tokens, such as api://files")
+		return kit.Usagef("--audience must not be empty; write the aud of the tokens, such as api://files")
 	case slices.Contains(s.tokenTypes, ""):
-		return kit.Usagef("--token-type is empty; write JWT, at+jwt, or none for tokens without typ")
+		return kit.Usagef("--token-type must not be empty; write JWT, at+jwt, or none for tokens without typ")
 	case len(s.Auth) == 0 && set.Changed("keys-max-age"):
-		return kit.Usagef("--keys-max-age goes with --auth")
+		return kit.Usagef("--keys-max-age requires --auth")
 	case set.Changed("keys-max-age") && s.keysMaxAge < time.Second:
-		return kit.Usagef("--keys-max-age %v: write a second or more, such as 5s", s.keysMaxAge)
+		return kit.Usagef("--keys-max-age %v: must be at least one second, such as 5s", s.keysMaxAge)
 	case len(s.Auth) == 0 && (len(s.introspect)+len(s.allowPrivate) > 0 || set.Changed("require-fresh")):
-		return kit.Usagef("--introspect, --require-fresh and --auth-allow-private go with --auth")
+		return kit.Usagef("--introspect, --require-fresh and --auth-allow-private require --auth")
 	case set.Changed("require-fresh") && s.requireFresh < time.Second:
-		return kit.Usagef("--require-fresh %v: write a time of a second or more, such as 30s", s.requireFresh)
+		return kit.Usagef("--require-fresh %v: must be at least one second, such as 30s", s.requireFresh)
 	}
 	return nil
 }
@@ -227,7 +227,7 @@ func Serve(ctx context.Context, c *kit.Console, flags *Flags, s *Service) error 
 // of proxies in front.
 func (s *Flags) Checked() ([]netip.Prefix, error) {
 	if _, _, err := net.SplitHostPort(s.HTTP); err != nil {
-		return nil, kit.Usagef("--http %q: write it as HOST:PORT or :PORT", s.HTTP)
+		return nil, kit.Usagef("--http %q: must be HOST:PORT or :PORT", s.HTTP)
 	}
 	if err := s.check(); err != nil {
 		return nil, err
@@ -244,12 +244,12 @@ func (s *Flags) check() error {
 	for _, origin := range s.origins {
 		u, err := url.Parse(origin)
 		if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin || strings.Contains(origin, "*") {
-			return kit.Usagef("--allow-origin %q: write one origin as browsers do, like https://app.example, with nothing behind it", origin)
+			return kit.Usagef("--allow-origin %q: must be one origin as browsers write it, like https://app.example, with nothing after it", origin)
 		}
 	}
 	for _, name := range s.hosts {
 		if name != "*" && (name == "" || strings.ContainsAny(name, "/@* ")) {
-			return kit.Usagef("--allow-host %q: write a host, like mcp.example or mcp.example:8080", name)
+			return kit.Usagef("--allow-host %q: must be a host, like mcp.example or mcp.example:8080", name)
 		}
 	}
 	return nil

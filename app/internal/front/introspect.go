@@ -45,7 +45,7 @@ func ReadIntrospectionClient(flag, name string) (*introspectionClient, error) {
 	}
 	for member := range o.All() {
 		if !slices.Contains([]string{"issuer", "client_id", "client_secret", "private_key_file", "key_id", "jwks"}, member) {
-			return nil, kit.Usagef("%s: %s has a member %.40q, which is not known", flag, name, member)
+			return nil, kit.Usagef("%s: %s has an unknown field %.40q", flag, name, member)
 		}
 	}
 	if c.ClientID == "" {
@@ -81,9 +81,9 @@ func (s *Flags) introspecting() (map[string]*guard.IntrospectionOptions, error) 
 		}
 		switch {
 		case c.Issuer == "":
-			return nil, kit.Usagef("--introspect: %s must say with \"issuer\" which server of --auth its client is for", name)
+			return nil, kit.Usagef("--introspect: %s must name with \"issuer\" the --auth server that its client is for", name)
 		case !slices.Contains(s.Auth, c.Issuer):
-			return nil, kit.Usagef("--introspect: %s is for %q, which is none of --auth", name, c.Issuer)
+			return nil, kit.Usagef("--introspect: %s is for %q, which is not an --auth server", name, c.Issuer)
 		case clients[c.Issuer] != nil:
 			return nil, kit.Usagef("--introspect: %s is a second client for %q", name, c.Issuer)
 		}
@@ -94,15 +94,15 @@ func (s *Flags) introspecting() (map[string]*guard.IntrospectionOptions, error) 
 	if s.requireFresh > 0 {
 		for _, issuer := range s.Auth {
 			if clients[issuer] == nil {
-				return nil, kit.Usagef("--require-fresh needs --introspect for %q: a signature does not show that a token was revoked", issuer)
+				return nil, kit.Usagef("--require-fresh requires --introspect for %q: a signature does not show that a token was revoked", issuer)
 			}
 		}
 	}
 	if len(s.tokenTypes) > 0 && len(clients) == len(s.Auth) {
-		return nil, kit.Usagef("--token-type is of no use with --introspect: the type in a token is not looked at")
+		return nil, kit.Usagef("--token-type cannot be used with --introspect, which does not read a token's type")
 	}
 	if s.keysMaxAge > 0 && len(clients) == len(s.Auth) {
-		return nil, kit.Usagef("--keys-max-age is of no use with --introspect: no signature is checked here; --require-fresh bounds what the server is asked")
+		return nil, kit.Usagef("--keys-max-age cannot be used with --introspect, which checks no signatures; use --require-fresh to limit how old its answers can be")
 	}
 	return clients, nil
 }
@@ -111,7 +111,7 @@ func (s *Flags) introspecting() (map[string]*guard.IntrospectionOptions, error) 
 func (c *introspectionClient) options(name string) (*guard.IntrospectionOptions, error) {
 	switch {
 	case len(c.JWKS) > 0:
-		return nil, kit.Usagef("--introspect: %s has public keys (jwks), which are for the authorization server; name a private_key_file", name)
+		return nil, kit.Usagef("--introspect: %s has public keys (jwks), which belong to the authorization server; use private_key_file", name)
 	case (c.ClientSecret == "") == (c.PrivateKeyFile == ""):
 		return nil, kit.Usagef("--introspect: %s must have either a client_secret or a private_key_file", name)
 	}
@@ -145,7 +145,7 @@ func checkPrivate(networks []string) error {
 	for _, text := range networks {
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
-			return kit.Usagef("--auth-allow-private %q: write a network such as 10.20.0.0/16, or one address as 10.20.0.5/32", text)
+			return kit.Usagef("--auth-allow-private %q: must be a network such as 10.20.0.0/16, or one address as 10.20.0.5/32", text)
 		}
 		if network != network.Masked() {
 			return kit.Usagef("--auth-allow-private %q: the network is %v; for one address write %v", text, network.Masked(),
@@ -154,7 +154,7 @@ func checkPrivate(networks []string) error {
 		if !slices.ContainsFunc(privateNetworks, func(p netip.Prefix) bool {
 			return p.Bits() <= network.Bits() && p.Contains(network.Addr())
 		}) {
-			return kit.Usagef("--auth-allow-private %q is no private network: write one within 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10 or fc00::/7", text)
+			return kit.Usagef("--auth-allow-private %q: not a private network; use one within 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10 or fc00::/7", text)
 		}
 	}
 	return nil

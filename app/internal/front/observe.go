@@ -32,8 +32,8 @@ type Observe struct {
 
 // AddObserveFlags adds the flags.
 func (o *Observe) AddObserveFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.metrics, "metrics", "", "show metrics for Prometheus at this `ADDRESS`, such as :9090, under /metrics (default: none)")
-	f.StringVar(&o.otlp, "otlp", "", "send traces to this collector: its `URL`, such as http://localhost:4318 (default: none)")
+	f.StringVar(&o.metrics, "metrics", "", "serve Prometheus metrics at this `ADDRESS`, such as :9090, under /metrics (default: none)")
+	f.StringVar(&o.otlp, "otlp", "", "send traces to the collector at this `URL`, such as http://localhost:4318 (default: none)")
 }
 
 // Start makes what the flags say. watch has a server watched, before its first
@@ -93,7 +93,7 @@ func (o *Observe) StartPage(ctx context.Context, c *kit.Console, f *pflag.FlagSe
 		return func() {}, nil
 	}
 	if _, _, err := net.SplitHostPort(o.metrics); err != nil {
-		return nil, kit.Usagef("--metrics %q: write it as HOST:PORT or :PORT", o.metrics)
+		return nil, kit.Usagef("--metrics %q: must be HOST:PORT or :PORT", o.metrics)
 	}
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx)) // the page is there until the server has ended
 	listening := make(chan net.Addr, 1)
@@ -112,7 +112,7 @@ func (o *Observe) StartPage(ctx context.Context, c *kit.Console, f *pflag.FlagSe
 	case addr := <-listening:
 		c.Note("parley: metrics at http://%s%s", Reachable(addr), metricsPath)
 		if kit.ListensEverywhere(o.metrics) {
-			c.Note("parley: other machines can read them, and nobody is asked who they are")
+			c.Note("parley: other machines can read the metrics without authentication")
 		}
 	}
 	return func() {

@@ -47,7 +47,7 @@ func readStateKey(name string) ([]byte, error) {
 	}
 	key, err := hex.DecodeString(string(bytes.TrimSpace(text)))
 	if err != nil || len(key) != stateKeyBytes {
-		return nil, fmt.Errorf("%s is no key: it must hold 32 random bytes, or 64 hexadecimal digits, which \"openssl rand -hex 32\" prints", name)
+		return nil, fmt.Errorf("%s: invalid key; the file must contain 32 random bytes, or 64 hexadecimal digits, which \"openssl rand -hex 32\" prints", name)
 	}
 	return key, nil
 }

@@ -35,29 +35,29 @@ func (g *group) bridgeCommand() *cobra.Command {
 	flags := &bridgeFlags{}
 	cmd := &cobra.Command{
 		Use:   "bridge [flags] SERVER | -- COMMAND",
-		Short: "Serve a server of one transport and revision to clients of any other",
-		Long: `Serve what one server has to clients that cannot reach it: a program that speaks
-over its standard input and output to clients over HTTP, with --http; one at a URL
-to a client that starts programs, with --stdio. SERVER is a URL, a configured name,
-or "everything"; a COMMAND stands after --.
+		Short: "Make a server available over another transport or protocol version",
+		Long: `Make a server available over another transport. With --http, bridge serves a stdio
+server over HTTP. With --stdio, it serves a remote server over standard input and
+output, for clients that start servers as child processes. SERVER is a URL, a
+configured name, or "everything"; write a COMMAND after --.
 
-Each side may speak any revision. Where a server asks in the middle of a call, by
-requests of its own or by the rounds of the newest revision, the client of that
-call is asked, in the way of its own revision. Progress, log messages,
-cancellation, subscriptions and changes of lists go through. Extensions of the
-protocol, such as tasks, do not.
+The two sides can use different protocol versions. When the server requests input
+during a call (elicitation, sampling or roots), bridge forwards the request to the
+client that made the call, in the form that this client's version uses. Bridge also
+forwards progress, log messages, cancellation, subscriptions and list changes. It
+does not forward protocol extensions such as tasks.
 
-Over HTTP the endpoint is /mcp, for clients of every revision; /sse is for those that
-speak HTTP+SSE alone, and /ws for WebSocket. An address without host, such as :8080, is
-reached from this machine alone. Nobody is asked who they are without --auth, and all
-act with your credentials at the server.
+Over HTTP the endpoint is /mcp, for clients of every protocol version; /sse is for
+clients that support only HTTP+SSE, and /ws is for WebSocket. An address without a
+host, such as :8080, is reachable only from this machine. Without --auth, bridge does
+not authenticate callers, and all of them use your credentials at the server.
 
-A server of a revision with sessions gets a connection, or a process, of its own
-for each session of a client, which ends with that; clients without sessions have
-one for each caller that --auth tells apart, and all others one together. With
---max-connections one more client takes the place of one that is idle, or is
-refused. A process that ends is started again when it is needed, after a pause;
-no call that may have run is sent again.`,
+If the server uses a protocol version with sessions, each client session gets its own
+connection or process, which ends with the session. Clients without sessions get one
+for each caller that --auth distinguishes; all others share one. When
+--max-connections is reached, a new client replaces an idle one, or is rejected. A
+process that ended is restarted after a pause when it is needed; bridge never repeats
+a call that might have run.`,
 		Example: `  parley bridge --http 127.0.0.1:8080 -- npx -y @modelcontextprotocol/server-everything stdio
   parley bridge --http :8080 files
   parley bridge --stdio https://example.com/mcp`,
@@ -66,10 +66,10 @@ no call that may have run is sent again.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.HTTP, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080")
-	f.BoolVar(&flags.stdio, "stdio", false, "serve on standard input and output, to the client that started this program")
-	f.IntVar(&flags.Connections, "max-connections", 32, "the most sessions at /mcp, as many at /sse and /ws together, and the most callers without a session: `NUMBER`")
-	f.BoolVar(&flags.SingleUser, "single-user", false, "all clients over HTTP are yours: calls of clients without session need not wait for each other, and a question of the server may reach another of your clients than its own")
-	f.DurationVar(&flags.Idle, "idle", 15*time.Minute, "end connections, and sessions at /mcp, that nobody has used for this `TIME`")
+	f.BoolVar(&flags.stdio, "stdio", false, "serve the client that started this program, over standard input and output")
+	f.IntVar(&flags.Connections, "max-connections", 32, "maximum `NUMBER` of sessions at /mcp, of sessions at /sse and /ws together, and of callers without a session")
+	f.BoolVar(&flags.SingleUser, "single-user", false, "all HTTP clients are yours: calls without a session run concurrently, and an input request can reach another of your clients")
+	f.DurationVar(&flags.Idle, "idle", 15*time.Minute, "close connections, and sessions at /mcp, that are idle for this `TIME`")
 	flags.AddFlags(f)
 	return cmd
 }
@@ -78,17 +78,17 @@ no call that may have run is sent again.`,
 func (b *bridgeFlags) checkTogether(set *pflag.FlagSet) error {
 	switch {
 	case b.stdio && set.Changed("http"), !b.stdio && !set.Changed("http"):
-		return kit.Usagef("say where to serve: --http ADDRESS for clients over HTTP, or --stdio for the one that starts this program")
+		return kit.Usagef("missing transport: use --http ADDRESS for HTTP clients, or --stdio for the client that starts this program")
 	case b.stdio && (set.Changed("max-connections") || set.Changed("idle") || b.SingleUser):
-		return kit.Usagef("--max-connections, --idle and --single-user go with --http: standard input and output belong to one client")
+		return kit.Usagef("--max-connections, --idle and --single-user require --http: standard input and output belong to one client")
 	case b.SingleUser && len(b.Auth) > 0:
-		return kit.Usagef("--single-user and --auth contradict each other: with --auth the callers are told apart")
+		return kit.Usagef("--single-user and --auth cannot be used together: --auth distinguishes callers")
 	case b.SingleUser && kit.ListensEverywhere(b.HTTP):
-		return kit.Usagef("--single-user: --http %q can be reached from other machines; leave the host out", b.HTTP)
+		return kit.Usagef("--single-user: --http %q is reachable from other machines; omit the host", b.HTTP)
 	case b.Connections < 1 || b.Connections > maxBridged:
-		return kit.Usagef("--max-connections %d: write a number from 1 to %d", b.Connections, maxBridged)
+		return kit.Usagef("--max-connections %d: must be 1 to %d", b.Connections, maxBridged)
 	case b.Idle < time.Second:
-		return kit.Usagef("--idle %v: write a time of a second or more, such as 15m", b.Idle)
+		return kit.Usagef("--idle %v: must be at least one second, such as 15m", b.Idle)
 	}
 	return b.CheckTogether(set)
 }
@@ -170,7 +170,7 @@ func onlyTools(s *host.Server) (func(context.Context, server.Item) bool, error) 
 	}
 	p, err := policy.New(rules)
 	if err != nil {
-		return nil, fmt.Errorf("the tools that the entry of %q lists: %w", s.Name, err)
+		return nil, fmt.Errorf("the tools listed in the entry of %q: %w", s.Name, err)
 	}
 	return func(_ context.Context, it server.Item) bool {
 		return it.Kind != server.KindTool || p.Decide(&policy.Query{Kind: policy.KindTool, Name: it.Name}).Effect == policy.Allow
@@ -180,7 +180,7 @@ func onlyTools(s *host.Server) (func(context.Context, server.Item) bool, error) 
 // bridgeStdio serves the client that started this program.
 func (g *group) bridgeStdio(ctx context.Context, b *bridge.Bridge, name string) error {
 	if g.Streams.InTerminal {
-		g.Note("parley: bridging %q on standard input and output, where a client is expected; Ctrl-D ends it", name)
+		g.Note("parley: bridging %q on standard input and output and waiting for a client; Ctrl-D ends it", name)
 	}
 	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)

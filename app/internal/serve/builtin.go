@@ -68,39 +68,39 @@ func (g *group) serveCommand() *cobra.Command {
 		Use:   "serve NAME",
 		Short: "Serve a built-in server on standard input and output, or over HTTP",
 		Long: `Serve a built-in server to the client that started this program, over standard
-input and output, or with --http to any that connects. With --list it tells which
-servers there are, and what they can do to this machine.
+input and output, or with --http to any client that connects. With --list, show the
+available servers and what they can do to this machine.
 
-Over HTTP the endpoint is /mcp, for clients of every revision; old clients find
-HTTP+SSE at /sse, and WebSocket is at /ws. Whether the server is alive and ready is
-at /livez and /readyz. An address without host, such as
-:8080, is reached from this machine alone. Nobody is asked who they are: do
-not open it to others.
+Over HTTP the endpoint is /mcp, for clients of every protocol version; old clients
+find HTTP+SSE at /sse, and WebSocket is at /ws. Liveness and readiness are at /livez
+and /readyz. An address without a host, such as :8080, is reachable only from this
+machine. Without --auth, the server does not authenticate callers: do not expose it.
 
-With --sessionless no sessions are kept at /mcp for clients of revisions before
-the newest: each request is served by itself, and these clients are asked nothing
-and told of no changes.
+With --sessionless, /mcp has no sessions for clients of older protocol versions: each
+request is independent, and these clients get no input requests and no change
+notifications.
 
-What clients carry from one request to the next, such as the state of a call that
-asks them something, is sealed with a key. Replicas behind one address need the
-same one: --state-key-file. "openssl rand -hex 32" makes a key.
+The server seals state that clients carry between requests, such as the state of a
+call that requests input, with a key. Replicas behind one address need the same key:
+use --state-key-file. Run "openssl rand -hex 32" to generate a key.
 
-With --auth callers need a token of an authorization server, made out to the
-endpoint, or to --resource: with http://127.0.0.1:8080 there one sign-in is good
-for all three endpoints. Tools that change something then need the scope
-NAME:write; with --read-only there are none. A token of several servers is checked by
-the one that it names. Its signature is checked, or with --introspect the server is
-asked, which also sees that a token was revoked: --require-fresh says how soon.
+With --auth, callers need a token from an authorization server, issued for the
+endpoint or for --resource: with http://127.0.0.1:8080 there, one sign-in covers all
+three endpoints. Tools that change data then require the scope NAME:write; with
+--read-only there are none. If there are several authorization servers, the one that
+the token names is used. The server checks the token's signature, or with --introspect
+asks the authorization server, which also detects revoked tokens: --require-fresh sets
+how soon.
 
-Calls of some tools become tasks, for clients that know them. They are kept in
-memory; with --tasks in an SQLite file or a PostgreSQL database, where they survive
-this process, and which several processes may share. What clients send is kept there
-in the clear.
+Some tool calls become tasks, for clients that support tasks. The server stores tasks
+in memory; with --tasks it stores them in an SQLite file or a PostgreSQL database,
+where they survive this process and which several processes can share. Data that
+clients send is stored there unencrypted.
 
-With --metrics a page for Prometheus shows how many requests there are, how they
-go and how long they take, at an address of its own. With --otlp traces of them go
-to a collector of OpenTelemetry, over HTTP as JSON; keys that it wants are in the
-environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
+With --metrics, a separate address serves the number, outcome and duration of requests
+for Prometheus. With --otlp, the server sends request traces to an OpenTelemetry
+collector, over HTTP as JSON. Put keys for the collector in the environment variable
+OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
 		Example: `  parley serve --list
   parley serve everything
   parley serve everything --http 127.0.0.1:8080
@@ -110,14 +110,14 @@ environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0:
-				return kit.Usagef("there is no built-in server %q%s; 'parley serve --list' tells which there are", args[0], kit.DidYouMean(cmd, args[0]))
+				return kit.Usagef("unknown built-in server %q%s; run 'parley serve --list' for a list", args[0], kit.DidYouMean(cmd, args[0]))
 			case list:
 				return g.listBuiltins()
 			}
-			return kit.Usagef("serve needs the name of a server; 'parley serve --list' tells which there are")
+			return kit.Usagef("missing server name; run 'parley serve --list' for a list")
 		},
 	}
-	cmd.Flags().BoolVar(&list, "list", false, "tell which servers there are, and what they can do to this machine")
+	cmd.Flags().BoolVar(&list, "list", false, "list the servers and what they can do to this machine")
 	g.JSONFlag(cmd)
 	for _, b := range builtins() {
 		cmd.AddCommand(g.builtinCommand(b))
@@ -148,7 +148,7 @@ func (g *group) builtinCommand(b builtin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     strings.TrimSpace(b.name + " " + b.use),
 		Short:   b.short,
-		Long:    b.long + "\n\n" + kit.Wrap("Risk: "+b.risk) + "\n\n'parley serve --help' tells of serving over HTTP.",
+		Long:    b.long + "\n\n" + kit.Wrap("Risk: "+b.risk) + "\n\nSee 'parley serve --help' for serving over HTTP.",
 		Example: b.example,
 		Args:    kit.UsageArgs(b.args),
 	}
@@ -157,10 +157,10 @@ func (g *group) builtinCommand(b builtin) *cobra.Command {
 	f.StringVar(&flags.HTTP, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080 (default: standard input and output)")
 	flags.AddFlags(f)
 	if b.tasks {
-		f.StringVar(&flags.tasks, "tasks", "", "keep tasks in this SQLite `FILE`, or PostgreSQL database: postgres://USER@HOST/NAME (default: in memory)")
+		f.StringVar(&flags.tasks, "tasks", "", "store tasks in this SQLite `FILE`, or PostgreSQL database: postgres://USER@HOST/NAME (default: in memory)")
 	}
 	if b.readOnly {
-		f.BoolVar(&flags.readOnly, "read-only", false, "offer no tool that changes something")
+		f.BoolVar(&flags.readOnly, "read-only", false, "offer no tools that change data")
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return g.serve(cmd, &b, open, args, flags) }
 	return cmd
@@ -212,7 +212,7 @@ func (g *group) serve(cmd *cobra.Command, b *builtin, open openBuiltin, args []s
 
 func (g *group) serveStdio(ctx context.Context, name string, s *server.Server) error {
 	if g.Streams.InTerminal {
-		g.Note("parley: serving %q on standard input and output, where a client is expected; Ctrl-D ends it", name)
+		g.Note("parley: serving %q on standard input and output and waiting for a client; Ctrl-D ends it", name)
 	}
 	s.Start() // tasks that an earlier process left are taken up before the first request
 	err := stdio.Serve(ctx, s)

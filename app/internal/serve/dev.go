@@ -34,28 +34,26 @@ func (g *group) devCommand() *cobra.Command {
 	var flags devFlags
 	cmd := &cobra.Command{
 		Use:   "dev [flags] -- COMMAND",
-		Short: "Serve a server that you work on: it is started again when files change",
-		Long: `Serve a server that you work on to the client that started this program, over
-standard input and output, or with --http to any that connects. When files below
-the current directory change, or below those of --watch, the command is started
-again, while the clients stay connected: they are told that lists have changed, and
-need not begin anew.
+		Short: "Serve a server under development and restart it when files change",
+		Long: `Serve a server under development to the client that started this program, over
+standard input and output, or with --http to any client that connects. When files in
+the current directory or in --watch folders change, dev restarts the command. Clients
+stay connected: they receive list change notifications and do not have to reconnect.
 
-A new process takes over once it has answered and listed what it offers. If it does
-not, because it was not built or ends at once, the one before goes on serving; what
-commands say on standard error is shown. Requests wait while a process starts. What
-is under way at the process before may finish there; what does not within --drain
-gets an error that says that it may have run.
+A new process takes over after it has responded and listed its features. If it fails,
+because the build fails or it exits immediately, the previous process keeps serving.
+Dev shows the standard error of all commands. Requests wait while a process starts.
+Requests in progress can finish at the previous process; a request that does not finish
+within --drain gets an error saying that it might have run.
 
-A server that holds something alone, such as a port, a lock or a file, needs
---stop-first: the process before ends, and the new one starts after that. Clients stay
-connected; what they ask waits until the new process serves, whatever --wait says. If it
-does not start, nothing is offered until one does.
+A server that needs exclusive use of a resource, such as a port, a lock or a file,
+requires --stop-first: dev ends the previous process before it starts the new one.
+Clients stay connected, and their requests wait until the new process serves,
+regardless of --wait. If it does not start, the server offers nothing until one does.
 
-Files are looked at twice a second. Left out are files and folders that begin with
-a dot, the folders node_modules, vendor and __pycache__, what --ignore names, and
-files that change each time that the server is started. The command gets the whole
-environment of this program.`,
+Dev checks files twice a second. It ignores files and folders that begin with a dot, the
+folders node_modules, vendor and __pycache__, matches of --ignore, and files that change
+every time the server starts. The command gets the whole environment of this program.`,
 		Example: `  parley dev -- go run .
   parley dev --watch src --ignore '*.log' -- npx tsx src/server.ts
   parley dev --http 127.0.0.1:8080 -- python server.py
@@ -64,13 +62,13 @@ environment of this program.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.http, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080 (default: standard input and output)")
-	f.StringArrayVar(&flags.watch, "watch", nil, "`FOLDER` whose files are looked at; may be given several times (default: the current one)")
-	f.StringArrayVar(&flags.ignore, "ignore", nil, "`PATTERN` of files or folders to leave out, such as '*.log'; may be given several times")
-	f.DurationVar(&flags.every, "every", 500*time.Millisecond, "`TIME` between two looks at the files")
-	f.DurationVar(&flags.start, "start-time", 2*time.Minute, "`TIME` that a process may take until it answers, with all that is built before")
-	f.DurationVar(&flags.wait, "wait", 30*time.Second, "`TIME` that requests wait for a process that starts, before the one before gets them")
-	f.DurationVar(&flags.over, "drain", 10*time.Second, "`TIME` that what is under way may take at the process before")
-	f.BoolVar(&flags.stopFirst, "stop-first", false, "end the process before, and then start the new one: for servers that hold a port, a lock or a file alone")
+	f.StringArrayVar(&flags.watch, "watch", nil, "`FOLDER` to watch (repeatable) (default: the current directory)")
+	f.StringArrayVar(&flags.ignore, "ignore", nil, "`PATTERN` of files or folders to ignore, such as '*.log' (repeatable)")
+	f.DurationVar(&flags.every, "every", 500*time.Millisecond, "`TIME` between two checks of the files")
+	f.DurationVar(&flags.start, "start-time", 2*time.Minute, "`TIME` for a process to build and start responding")
+	f.DurationVar(&flags.wait, "wait", 30*time.Second, "`TIME` that requests wait for a starting process before the previous one gets them")
+	f.DurationVar(&flags.over, "drain", 10*time.Second, "`TIME` for requests in progress to finish at the previous process")
+	f.BoolVar(&flags.stopFirst, "stop-first", false, "end the previous process before starting the new one: for servers that hold a port, a lock or a file")
 	return cmd
 }
 
@@ -81,14 +79,14 @@ func (g *group) dev(cmd *cobra.Command, args []string, flags *devFlags) error {
 	case err != nil:
 		return err
 	case !t.Command:
-		return kit.Usagef("the command of the server belongs after --, such as: parley dev -- go run .")
+		return kit.Usagef("write the server's command after --, for example: parley dev -- go run .")
 	case cmd.Flags().Changed("http") && flags.http == "":
-		return kit.Usagef("--http is empty; write it as HOST:PORT or :PORT")
+		return kit.Usagef("--http must not be empty; write it as HOST:PORT or :PORT")
 	case min(flags.every, flags.start, flags.wait, flags.over) <= 0:
-		return kit.Usagef("--every, --start-time, --wait and --drain are times above zero, such as 10s")
+		return kit.Usagef("--every, --start-time, --wait and --drain must be above 0, such as 10s")
 	}
 	if _, _, err := net.SplitHostPort(flags.http); flags.http != "" && err != nil {
-		return kit.Usagef("--http %q: write it as HOST:PORT or :PORT", flags.http)
+		return kit.Usagef("--http %q: must be HOST:PORT or :PORT", flags.http)
 	}
 	s, err := g.TargetServer(ctx, t) // an administrator may deny it
 	if err != nil {
@@ -96,7 +94,7 @@ func (g *group) dev(cmd *cobra.Command, args []string, flags *devFlags) error {
 	}
 	command, ok := s.Dialer.(*stdio.CommandDialer)
 	if !ok || kit.IsURL(t.Words[0]) {
-		return kit.Usagef("dev starts a command, and %q is none", t.Words[0])
+		return kit.Usagef("dev starts a command; %q is not a command", t.Words[0])
 	}
 	started := *command
 	started.Stderr, started.Logger = g.Streams.Err, g.Logger()
@@ -129,7 +127,7 @@ func (g *group) serveDev(ctx context.Context, r *dev.Runner, w *dev.Watcher, fla
 	go func() {
 		defer close(watched)
 		err := w.Run(ctx, func(files []string) {
-			g.Note("parley: %s; the server is started again", host.EscapeLine(changedFiles(files)))
+			g.Note("parley: %s; restarting the server", host.EscapeLine(changedFiles(files)))
 			_ = r.Restart(ctx) // it is reported
 		})
 		if ctx.Err() == nil {
@@ -141,7 +139,7 @@ func (g *group) serveDev(ctx context.Context, r *dev.Runner, w *dev.Watcher, fla
 		err = g.devHTTP(ctx, r, flags.http)
 	} else {
 		if g.Streams.InTerminal {
-			g.Note("parley: serving on standard input and output, where a client is expected; Ctrl-D ends it")
+			g.Note("parley: serving on standard input and output and waiting for a client; Ctrl-D ends it")
 		}
 		err = stdio.Serve(ctx, r.Server())
 	}

@@ -17,10 +17,10 @@ func everythingServer() builtin {
 	return builtin{
 		name:  kit.Bundled,
 		short: "A demonstration that uses every feature of the protocol",
-		risk:  "none: it touches no file, no network and no program; it tells the names of its environment variables",
+		risk:  "none: it uses no files, network or programs; it shows the names of its environment variables",
 		long: `Serve a demonstration that uses every feature of the protocol: tools of every kind,
-resources that change, prompts, questions to the person and the model, tasks, skills
-and pages. Nothing that it does lasts.`,
+resources that change, prompts, input requests to the user and the model, tasks,
+skills and apps. It stores nothing permanently.`,
 		example: `  parley serve everything
   parley serve everything --http 127.0.0.1:8080`,
 		args:     cobra.NoArgs,

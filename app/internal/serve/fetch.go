@@ -35,22 +35,21 @@ type fetchFlags struct {
 func fetchServer() builtin {
 	return builtin{
 		name:  "fetch",
-		short: "Gets pages from the web, HTML as markdown",
-		risk:  "it reads what this machine can reach on the internet; private addresses only with --allow-private",
-		long: `Serve a server that gets pages from the web: HTML as markdown, other texts and
-images as they are. It takes the place of mcp-server-fetch: the tool, the prompt and
-the flags are the same.
+		short: "Fetch web pages, HTML as markdown",
+		risk:  "it reads internet pages that this machine can reach; private addresses only with --allow-private",
+		long: `Serve a server that fetches web pages: HTML as markdown, other texts and images
+unchanged. It replaces mcp-server-fetch: the tool, the prompt and the flags are the
+same.
 
-Only http and https are fetched, and only from public addresses: what is on this
-machine, in its network, or behind the metadata address of a cloud is refused, also
-where a name or a redirect leads there. --allow-private opens an address, a network
-or a host. A robots.txt that forbids a page to programs holds for the tool, not for
-the prompt, which a person picks.
+The server fetches only http and https URLs with public addresses. It rejects addresses
+of this machine, its network and cloud metadata services, also when a name or a redirect
+leads there. --allow-private allows an address, a network or a host. The tool obeys a
+robots.txt that forbids a page to programs; the prompt, which a user picks, does not.
 
 With --proxy-url, or the environment variables HTTP_PROXY, HTTPS_PROXY and NO_PROXY,
-pages are fetched through a proxy. Names are looked up and checked here first; where
-only the proxy knows them, and refuses private addresses itself, --trust-proxy leaves
-them to it.`,
+the server fetches pages through a proxy. It resolves and checks names first. If only
+the proxy can resolve them, and the proxy rejects private addresses itself, pass
+--trust-proxy to leave both to the proxy.`,
 		example: `  parley serve fetch
   parley serve fetch --user-agent "ExampleBot/1.0 (+https://example.com/bot)"
   parley serve fetch --allow-private 10.1.0.0/16 --http 127.0.0.1:8080`,
@@ -58,13 +57,13 @@ them to it.`,
 		tasks: true,
 		flags: func(f *pflag.FlagSet) openBuiltin {
 			flags := &fetchFlags{}
-			f.StringVar(&flags.userAgent, "user-agent", "", "tell sites this `TEXT` as the user agent (default: ModelContextProtocol/1.0)")
-			f.BoolVar(&flags.ignoreRobots, "ignore-robots-txt", false, "fetch what a robots.txt forbids to programs")
+			f.StringVar(&flags.userAgent, "user-agent", "", "send this `TEXT` as the user agent (default: ModelContextProtocol/1.0)")
+			f.BoolVar(&flags.ignoreRobots, "ignore-robots-txt", false, "fetch pages that a robots.txt forbids to programs")
 			f.StringVar(&flags.proxy, "proxy-url", "", "fetch through the proxy at this `URL`: http, https, socks5 or socks5h (default: the proxy of the environment)")
-			f.BoolVar(&flags.trustProxy, "trust-proxy", false, "leave it to the proxy to look names up and to refuse private addresses")
-			f.StringArrayVar(&flags.allowPrivate, "allow-private", nil, "fetch from this private `NETWORK` (CIDR), address or host too; may be repeated")
-			f.DurationVar(&flags.timeout, "timeout", 30*time.Second, "give a page up after this `TIME`")
-			f.Int64Var(&flags.maxBytes, "max-bytes", 10<<20, "the size of the largest page, in `BYTES`")
+			f.BoolVar(&flags.trustProxy, "trust-proxy", false, "let the proxy resolve names and reject private addresses")
+			f.StringArrayVar(&flags.allowPrivate, "allow-private", nil, "also fetch from this private `NETWORK` (CIDR), address or host (repeatable)")
+			f.DurationVar(&flags.timeout, "timeout", 30*time.Second, "`TIME` after which to stop fetching a page")
+			f.Int64Var(&flags.maxBytes, "max-bytes", 10<<20, "maximum size of a page, in `BYTES`")
 			return flags.open
 		},
 	}
@@ -78,7 +77,7 @@ func (flags *fetchFlags) open(_ context.Context, _ *group, _ []string, o *builti
 	}
 	for _, host := range flags.allowPrivate {
 		if !isHost(host) {
-			return nil, nil, kit.Usagef("--allow-private %q: write a network such as 10.0.0.0/8, an address or a host name", host)
+			return nil, nil, kit.Usagef("--allow-private %q: must be a network such as 10.0.0.0/8, an address or a host name", host)
 		}
 	}
 	if !httpguts.ValidHeaderFieldValue(flags.userAgent) {
@@ -113,11 +112,11 @@ func (flags *fetchFlags) proxyOf() (func(*http.Request) (*url.URL, error), error
 	}
 	u, err := url.Parse(flags.proxy)
 	if err != nil || u.Host == "" {
-		return nil, kit.Usagef("--proxy-url is no URL of a proxy; write it like http://proxy.example.com:3128") // it may have a password
+		return nil, kit.Usagef("--proxy-url: invalid proxy URL; write it like http://proxy.example.com:3128") // it may have a password
 	}
 	switch u.Scheme {
 	case "http", "https", "socks5", "socks5h":
 		return http.ProxyURL(u), nil
 	}
-	return nil, kit.Usagef("--proxy-url: %s is no scheme of a proxy; http, https, socks5 and socks5h are", u.Scheme)
+	return nil, kit.Usagef("--proxy-url: unsupported scheme %s; use http, https, socks5 or socks5h", u.Scheme)
 }

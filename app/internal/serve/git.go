@@ -19,7 +19,7 @@ func gitServer() builtin {
 		name:  "git",
 		use:   "[--repository DIR]",
 		short: "Git repositories: status, diffs, log, commits and branches",
-		risk:  "it reads and changes repositories: those in --repository, or in the client's roots, or without both any",
+		risk:  "it reads and changes repositories: those in --repository, or in the client's roots, or any if both are missing",
 		long: `Serve Git repositories with the tools of the reference server mcp-server-git, which this
 server replaces. Every tool takes the path of a repository, or of a folder in it. With
 --repository, the repository must be that folder or one within it. If the folder is a part
@@ -34,15 +34,15 @@ the server says so and changes nothing.`,
 		readOnly: true,
 		flags: func(f *pflag.FlagSet) openBuiltin {
 			var o git.Options
-			f.StringArrayVarP(&o.Repositories, "repository", "r", nil, "touch repositories in this `DIR` alone; may be repeated (default: the roots of the client, if it has any)")
-			f.BoolVar(&o.Confirm, "confirm", false, "have the person asked before staged changes are thrown away, by clients that can ask")
-			f.IntVar(&o.Limits.Output, "max-output", 1<<20, "cut results that have more `BYTES`")
-			f.IntVar(&o.Limits.Files, "max-files", 500_000, "look at no more `FILES` in one call")
-			f.IntVar(&o.Limits.Commits, "max-commits", 500_000, "read no more `COMMITS` in one call")
-			f.Int64Var(&o.Limits.Object, "max-object", 64<<20, "look into no file that has more `BYTES`")
+			f.StringArrayVarP(&o.Repositories, "repository", "r", nil, "use only repositories in this `DIR` (repeatable) (default: the client's roots, if it has any)")
+			f.BoolVar(&o.Confirm, "confirm", false, "ask the user before discarding staged changes, if the client supports it")
+			f.IntVar(&o.Limits.Output, "max-output", 1<<20, "truncate results to this many `BYTES`")
+			f.IntVar(&o.Limits.Files, "max-files", 500_000, "process at most this many `FILES` in one call")
+			f.IntVar(&o.Limits.Commits, "max-commits", 500_000, "read at most this many `COMMITS` in one call")
+			f.Int64Var(&o.Limits.Object, "max-object", 64<<20, "do not read files larger than this many `BYTES`")
 			return func(_ context.Context, p *group, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
 				if o.Limits.Output < 1 || o.Limits.Files < 1 || o.Limits.Commits < 1 || o.Limits.Object < 1 {
-					return nil, nil, kit.Usagef("--max-output, --max-files, --max-commits and --max-object need to be at least 1")
+					return nil, nil, kit.Usagef("--max-output, --max-files, --max-commits and --max-object must be at least 1")
 				}
 				if err := p.checkRepositories(o.Repositories); err != nil {
 					return nil, nil, err
@@ -60,7 +60,7 @@ the server says so and changes nothing.`,
 func (g *group) checkRepositories(dirs []string) error {
 	for _, dir := range dirs {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return kit.Usagef("--repository %q: there is no such folder", dir)
+			return kit.Usagef("--repository %q: folder not found", dir)
 		}
 		if above, err := git.Above(dir); err == nil && above != "" {
 			g.Note("parley: %q is in the repository %q; the whole repository is served", dir, above)

@@ -20,12 +20,12 @@ func memoryServer() builtin {
 	return builtin{
 		name:  "memory",
 		short: "A memory of facts, as a graph of entities and relations in one file",
-		risk:  "it reads and writes the one file that it is given, and that file's lock beside it",
-		long: `Serve a memory that lasts: entities, observations about them, and relations between
+		risk:  "it reads and writes one file, and the lock file next to it",
+		long: `Serve a persistent memory: entities, observations about them, and relations between
 them, in a file of JSON lines that @modelcontextprotocol/server-memory reads and writes
-as well. The file is that of --file, or of the environment variable MEMORY_FILE_PATH,
-or memory.jsonl in the folder of Parley's settings. Several processes may use it at
-once; each change is on the disk when its call is answered.`,
+too. The file is --file, or the environment variable MEMORY_FILE_PATH, or memory.jsonl
+in Parley's settings folder. Several processes can use it at once. Each change is on
+disk before the server answers the call.`,
 		example: `  parley serve memory
   parley serve memory --file ~/notes/memory.jsonl
   parley serve memory --file ~/notes/memory.jsonl --read-only`,
@@ -33,14 +33,14 @@ once; each change is on the disk when its call is answered.`,
 		readOnly: true,
 		flags: func(f *pflag.FlagSet) openBuiltin {
 			var o memory.Options
-			file := f.String("file", "", "keep the memory in this `FILE` (default: $MEMORY_FILE_PATH, or memory.jsonl in the folder of settings)")
-			f.IntVar(&o.MaxFile, "max-file", memory.DefaultMaxFile, "the most `BYTES` that the file may have")
-			f.IntVar(&o.MaxResult, "max-result", memory.DefaultMaxResult, "the most `BYTES` of JSON in one result of a tool; more comes in pages")
-			f.BoolVar(&o.SetAside, "set-aside", false, "move lines that cannot be read to FILE.rejected, instead of keeping them in the file")
-			f.BoolVar(&o.Confirm, "confirm", false, "have the person asked before something is deleted, by clients that can ask")
+			file := f.String("file", "", "store the memory in this `FILE` (default: $MEMORY_FILE_PATH, or memory.jsonl in the settings folder)")
+			f.IntVar(&o.MaxFile, "max-file", memory.DefaultMaxFile, "maximum size of the file, in `BYTES`")
+			f.IntVar(&o.MaxResult, "max-result", memory.DefaultMaxResult, "maximum size of one tool result, in `BYTES` of JSON; longer results have pages")
+			f.BoolVar(&o.SetAside, "set-aside", false, "move unreadable lines to FILE.rejected instead of keeping them in the file")
+			f.BoolVar(&o.Confirm, "confirm", false, "ask the user before deleting anything, if the client supports it")
 			return func(_ context.Context, _ *group, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
 				if o.MaxFile <= 0 || o.MaxResult <= 0 {
-					return nil, nil, kit.Usagef("--max-file and --max-result must be more than 0")
+					return nil, nil, kit.Usagef("--max-file and --max-result must be above 0")
 				}
 				path := cmp.Or(*file, os.Getenv("MEMORY_FILE_PATH"))
 				if path == "" {

@@ -15,7 +15,7 @@ import (
 func (g *group) newCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new",
-		Short: "Write the files of something new: a server",
+		Short: "Create a new project: a server",
 		Args:  kit.NoCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -30,16 +30,16 @@ func (g *group) newServerCommand() *cobra.Command {
 	var flags newServerFlags
 	cmd := &cobra.Command{
 		Use:   "server NAME",
-		Short: "Write a new server in Go, with its test",
-		Long: `Write a new server in Go into a folder: a tool, a prompt and a resource, a test
-that uses them in every revision of the protocol and over every transport, and
-files that run the test and 'parley doctor' on GitHub and GitLab. Nothing is
-overwritten: the folder is a new or an empty one.
+		Short: "Create a new server in Go, with a test",
+		Long: `Create a new server in Go in a folder: a tool, a prompt and a resource, a test that
+uses them in every protocol version and over every transport, and files that run the
+test and 'parley doctor' on GitHub and GitLab. Parley overwrites nothing: the folder
+must be new or empty.
 
-The server uses the version of the library that this program was built with. A
-program that was not built from a released version knows none: go.mod names none
-then, and 'go mod tidy' takes the newest. With --replace it uses a copy of the
-library on this machine.`,
+The server uses the version of the library that this program was built with. If the
+program was not built from a released version, go.mod names no version, and 'go mod
+tidy' uses the newest one. With --replace, the server uses a copy of the library on
+this machine.`,
 		Example: `  parley new server words
   parley new server words --module github.com/ada/words --dir src/words
   parley new server words --replace ../parley`,
@@ -49,7 +49,7 @@ library on this machine.`,
 	f := cmd.Flags()
 	f.StringVar(&flags.dir, "dir", "", "`FOLDER` to write to (default: the name)")
 	f.StringVar(&flags.module, "module", "", "`PATH` of the Go module, such as github.com/ada/words (default: the name)")
-	f.StringVar(&flags.replace, "replace", "", "`FOLDER` with a copy of the library to use, in the place of a released version")
+	f.StringVar(&flags.replace, "replace", "", "`FOLDER` with a copy of the library to use instead of a released version")
 	g.JSONFlag(cmd)
 	return cmd
 }
@@ -78,7 +78,7 @@ func (g *group) newServer(name string, flags *newServerFlags) error {
 	}
 	var err error
 	if r.Files, err = s.Write(r.Folder); err != nil {
-		return kit.Usagef("the server %s cannot be written: %w", name, err)
+		return kit.Usagef("cannot create the server %s: %w", name, err)
 	}
 	r.Next = []string{"cd " + kit.ShellWord(r.Folder), "go mod tidy", "go test ./...", "go build -o " + name + " ."}
 	if s.Replace != "" { // go.mod and go.sum are complete
@@ -93,9 +93,9 @@ func (g *group) newServer(name string, flags *newServerFlags) error {
 		}
 	}
 	if s.Version == "" && s.Replace == "" {
-		g.Note("parley: this program was not built from a released version, so go.mod names no version of %s;\n  'go mod tidy' takes the newest that is released, and --replace FOLDER uses a copy", scaffold.Library)
+		g.Note("parley: this program was not built from a released version, so go.mod names no version of %s;\n  'go mod tidy' uses the newest release, and --replace FOLDER uses a copy", scaffold.Library)
 	}
-	g.Note("parley: the server %s is written; build and test it:\n    %s", name, strings.Join(r.Next, "\n    "))
+	g.Note("parley: created the server %s; build and test it:\n    %s", name, strings.Join(r.Next, "\n    "))
 	return nil
 }
 

@@ -1,5 +1,5 @@
-// Package serve has the commands that serve the built-in servers, pass others on over another transport, and
-// help to write new ones.
+// Package serve has the commands that serve the built-in servers, bridge other servers to another transport,
+// and help develop new servers.
 package serve
 
 import (

@@ -19,13 +19,13 @@ func thinkingServer() builtin {
 	return builtin{
 		name:  "thinking",
 		short: "A tool in which a model thinks step by step",
-		risk:  "thoughts are shown on standard error, which some clients keep in log files; DISABLE_THOUGHT_LOGGING=true shows none",
-		long: `Serve the tool sequentialthinking, in which a model writes down one thought in each
-call, revises earlier ones and tries other ways, as
-@modelcontextprotocol/server-sequential-thinking does. Thoughts are not kept.
+		risk:  "thoughts go to standard error, which some clients store in log files; turn this off with DISABLE_THOUGHT_LOGGING=true",
+		long: `Serve the tool sequentialthinking, with which a model writes one thought in each call,
+revises earlier thoughts and tries alternatives, as in
+@modelcontextprotocol/server-sequential-thinking. The server does not store thoughts.
 
-They are shown on standard error for people. With the environment variable
-DISABLE_THOUGHT_LOGGING=true they are not.`,
+It prints them on standard error for users. To turn this off, set the environment
+variable DISABLE_THOUGHT_LOGGING=true.`,
 		example: `  parley serve thinking
   DISABLE_THOUGHT_LOGGING=true parley serve thinking`,
 		args: cobra.NoArgs,

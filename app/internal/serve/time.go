@@ -17,7 +17,7 @@ func timeServer() builtin {
 	return builtin{
 		name:  "time",
 		short: "The time in a time zone, and times of one zone in another",
-		risk:  "none: it looks at the clock, and tells the name of the local time zone",
+		risk:  "none: it reads the clock, and shows the name of the local time zone",
 		long: `Serve the tools get_current_time and convert_time, as mcp-server-time does. All time
 zones of the IANA database are part of the program.
 

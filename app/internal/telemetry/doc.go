@@ -1,4 +1,4 @@
-// Package telemetry sends the program's traces to a collector: OTLP over HTTP,
-// encoded as JSON. The exporter of OpenTelemetry itself needs gRPC and Protocol
-// Buffers, which a build of the program would have to compile.
+// Package telemetry sends the program's traces to a collector, as OTLP over HTTP
+// with JSON encoding. It does not use OpenTelemetry's own exporter, because that
+// depends on gRPC and Protocol Buffers.
 package telemetry

@@ -67,11 +67,11 @@ func NewExporter(base string, o *ExporterOptions) (*Exporter, error) {
 	u, err := url.Parse(base)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New("write the URL of a collector like http://localhost:4318")
+		return nil, errors.New("invalid collector URL; write it like http://localhost:4318")
 	case u.User != nil:
-		return nil, errors.New("the URL of a collector must hold no user and password; send them as a header")
+		return nil, errors.New("the collector URL must not contain a user and password; send them as a header")
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("the URL of a collector has neither query nor fragment; /v1/traces is added to it")
+		return nil, errors.New("the collector URL must not have a query or fragment; /v1/traces is added to it")
 	}
 	var opts ExporterOptions
 	if o != nil {

@@ -50,27 +50,26 @@ func (g *group) chaosCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "chaos [flags] SERVER | -- COMMAND",
-		Short: "Stand in front of a server and put faults into the traffic",
-		Long: `Stand in front of a server and put faults into what passes between it and a
-client, to see what both make of it. It is in the place of the server: a client
-starts it as it would start the server, which runs behind it with the same
-environment. With --http it listens for clients over HTTP, in front of the server
-at a URL; paths are those of the server.
+		Short: "Inject faults into the traffic between a client and a server",
+		Long: `Inject faults into the traffic between a client and a server, to test how both
+handle them. The client starts chaos instead of the server, and chaos runs the
+server's command with the same environment. With --http, chaos listens for HTTP
+clients in front of the server at a URL, and keeps the server's paths.
 
-A seed decides where faults are applied, and how: the same seed does the same to
-the same bytes. Each fault that is applied is told in one line of JSON, on standard
-error or in the file of --log: the number of the connection or HTTP request, the
-direction, the number of the frame (a line, a body, or an event of a stream; 0 for a
-response as a whole), the fault, and the size of the frame.
+A seed decides where and how chaos applies faults: the same seed does the same to
+the same bytes. Chaos logs each fault as one line of JSON, on standard error or in
+the --log file: the number of the connection or HTTP request, the direction, the
+number of the frame (a line, a body, or an event of a stream; 0 for a response as
+a whole), the fault, and the size of the frame.
 
-Faults are given as NAME or NAME=RATE; the rate, from 0 to 1, is how likely the
-fault is at each frame, by default ` + fmt.Sprint(chaos.NamedRate) + `. The name "all" stands for the rest. Without
-any, each fault has the rate ` + fmt.Sprint(chaos.DefaultRate) + `.
+Name faults as NAME or NAME=RATE. The rate, from 0 to 1, is the probability of the
+fault at each frame, by default ` + fmt.Sprint(chaos.NamedRate) + `. The name "all" means the remaining faults. If you
+name none, each fault has the rate ` + fmt.Sprint(chaos.DefaultRate) + `.
 ` + table.String() + `
 
-A server may run a call twice that reaches it twice: --to client leaves what the
-client says as it is. The exit code is 4 if a fault ended the connection, or the
-server did not start or ended by itself.`,
+A server that receives a call twice can run it twice; with --to client, chaos does
+not change the client's messages. The exit code is 4 if a fault ended the
+connection, or if the server did not start or ended by itself.`,
 		Example: `  parley chaos --seed 1 -- npx -y @modelcontextprotocol/server-everything stdio
   parley chaos --seed 1 --fault delay=0.5 --fault drop=0.01 -- ./server
   parley chaos --seed 1 --fault 429=0.2 --log faults.jsonl --http :8080 http://localhost:3000/mcp`,
@@ -86,13 +85,13 @@ server did not start or ended by itself.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Uint64Var(&flags.seed, "seed", 0, "`NUMBER` that decides where faults are applied, and how (default: a random one, which is told)")
-	f.StringArrayVar(&flags.faults, "fault", nil, "`FAULT` to apply, as NAME or NAME=RATE; may be given several times (default: all)")
-	f.StringVar(&flags.to, "to", "", "apply faults only to what goes to this `END`: client or server (default: both)")
-	f.DurationVar(&flags.delay, "delay", chaos.DefaultMaxDelay, "longest `TIME` that a frame is delayed; a slow one may take twice as long")
-	f.DurationVar(&flags.retryAfter, "retry-after", chaos.DefaultRetryAfter, "`TIME` that an answer 429 asks for, in whole seconds")
-	f.StringVar(&flags.log, "log", "", "tell of faults in this `FILE`, which is written anew (default: standard error)")
-	f.StringVar(&flags.http, "http", "", "listen for clients over HTTP on this `ADDRESS`, such as 127.0.0.1:8080 or :8080, which is this machine alone")
+	f.Uint64Var(&flags.seed, "seed", 0, "seed `NUMBER` that decides where and how faults are applied (default: random, and printed)")
+	f.StringArrayVar(&flags.faults, "fault", nil, "`FAULT` to apply, as NAME or NAME=RATE (repeatable) (default: all)")
+	f.StringVar(&flags.to, "to", "", "apply faults only to traffic to this `END`: client or server (default: both)")
+	f.DurationVar(&flags.delay, "delay", chaos.DefaultMaxDelay, "maximum `TIME` to delay a frame; a slow one can take twice as long")
+	f.DurationVar(&flags.retryAfter, "retry-after", chaos.DefaultRetryAfter, "`TIME` in the Retry-After of a 429 response, in whole seconds")
+	f.StringVar(&flags.log, "log", "", "log faults to this `FILE`, which is overwritten (default: standard error)")
+	f.StringVar(&flags.http, "http", "", "listen for HTTP clients on this `ADDRESS`, such as 127.0.0.1:8080 or :8080 (this machine only)")
 	return cmd
 }
 
@@ -103,7 +102,7 @@ func (g *group) chaos(ctx context.Context, t connect.Target, flags *chaosFlags) 
 		return err
 	}
 	if len(g.Headers) > 0 {
-		return kit.Usagef("--header is for clients of this program; the client that connects to chaos sends its own headers")
+		return kit.Usagef("--header cannot be used with chaos: the client that connects to it sends its own headers")
 	}
 	over := g.chaosOverStdio
 	if flags.http != "" {
@@ -131,9 +130,9 @@ func (c *chaosFlags) options() (chaos.Options, error) {
 	to := chaos.Direction(c.to)
 	switch {
 	case c.to != "" && to != chaos.ToClient && to != chaos.ToServer:
-		return chaos.Options{}, kit.Usagef("--to %q: write client or server", c.to)
+		return chaos.Options{}, kit.Usagef("--to %q: must be client or server", c.to)
 	case c.delay <= 0 || c.retryAfter <= 0:
-		return chaos.Options{}, kit.Usagef("--delay and --retry-after are longer than nothing, such as 500ms")
+		return chaos.Options{}, kit.Usagef("--delay and --retry-after must be above 0, such as 500ms")
 	}
 	if c.http == "" {
 		var useless []string
@@ -146,7 +145,7 @@ func (c *chaosFlags) options() (chaos.Options, error) {
 			}
 		}
 		if len(useless) > 0 {
-			return chaos.Options{}, kit.Usagef("--fault %s is a fault of HTTP, and needs --http", strings.Join(useless, ", "))
+			return chaos.Options{}, kit.Usagef("--fault %s: HTTP faults require --http", strings.Join(useless, ", "))
 		}
 	}
 	return chaos.Options{Seed: c.seed, Rates: rates, To: to, MaxDelay: c.delay, RetryAfter: c.retryAfter}, nil
@@ -168,7 +167,7 @@ func (g *group) chaosOverStdio(ctx context.Context, t connect.Target, proxy *cha
 	}
 	d, ok := s.Dialer.(*stdio.CommandDialer)
 	if !ok {
-		return kit.Usagef("a server at a URL needs --http ADDRESS, where its clients connect to")
+		return kit.Usagef("missing --http ADDRESS: a server at a URL needs an address for its clients")
 	}
 	g.Note("parley: chaos with seed %d on standard input and output", flags.seed)
 	streams, err := stdio.Standard()
@@ -226,14 +225,14 @@ func (s *standardOutput) Close() error {
 // chaosOverHTTP stands in front of the server at a URL.
 func (g *group) chaosOverHTTP(ctx context.Context, t connect.Target, proxy *chaos.Proxy, flags *chaosFlags) error {
 	if _, _, err := net.SplitHostPort(flags.http); err != nil {
-		return kit.Usagef("--http %q: write it as HOST:PORT or :PORT", flags.http)
+		return kit.Usagef("--http %q: must be HOST:PORT or :PORT", flags.http)
 	}
 	u, err := g.addressOf(ctx, t)
 	if err != nil {
 		return err
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return kit.Usagef("chaos with --http stands in front of http:// and https:// alone")
+		return kit.Usagef("chaos with --http supports only http:// and https:// servers")
 	}
 	listening := false
 	err = web.Serve(ctx, flags.http, proxy.Handler(u, nil), &web.ServeOptions{
@@ -267,7 +266,7 @@ func (g *group) addressOf(ctx context.Context, t connect.Target) (*url.URL, erro
 			}
 			entry := cfg.Server(text)
 			if entry == nil {
-				return kit.Usagef("%q is no URL, and no server of your configuration; 'parley config list' shows those", text)
+				return kit.Usagef("unknown server %q: not a URL and not in your configuration; run 'parley config list' to list servers", text)
 			}
 			entry, err = g.Expanded(ctx, entry, g.Streams.InTerminal, db)
 			if err == nil {
@@ -284,7 +283,7 @@ func (g *group) addressOf(ctx context.Context, t connect.Target) (*url.URL, erro
 		}
 	}
 	if !kit.IsURL(text) {
-		return nil, kit.Usagef("--http stands in front of a server at a URL; a command is served over HTTP by 'parley bridge --http ADDRESS -- COMMAND'")
+		return nil, kit.Usagef("--http requires a server at a URL; to serve a command over HTTP, run 'parley bridge --http ADDRESS -- COMMAND'")
 	}
 	u, err := url.Parse(text)
 	if err != nil {

@@ -22,14 +22,14 @@ func (g *group) lockCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "lock --out FILE SERVER | -- COMMAND",
-		Short: "Store what a server offers in a file, for 'parley diff'",
-		Long: `Store what a server offers in a file: its instructions and capabilities, its
-tools with their schemas and annotations, its prompts, resources and templates.
-The file is the same, byte by byte, as long as the server offers the same: keep
-it with the source of the server, and let 'parley diff' look for changes.
+		Short: "Write a snapshot of a server's offer to a lock file, for 'parley diff'",
+		Long: `Write a snapshot of a server's offer to a lock file: its instructions and
+capabilities, its tools with their schemas and annotations, its prompts, resources
+and templates. The file is identical, byte by byte, as long as the server offers
+the same. Commit it with the server's source, and use 'parley diff' to find changes.
 
-The server is a configured name, a URL, or a command after --. It is asked in the
-newest revision of the protocol that it speaks; --protocol names another one.`,
+The server is a configured name, a URL, or a command after --. Parley uses the
+newest protocol version that the server supports; --protocol selects another one.`,
 		Example: `  parley lock --out server.lock.json -- ./server
   parley lock --out server.lock.json https://example.com/mcp`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,7 +38,7 @@ newest revision of the protocol that it speaks; --protocol names another one.`,
 				return err
 			}
 			if out == "" {
-				return kit.Usagef("say where the lock goes: --out FILE")
+				return kit.Usagef("missing --out FILE: the lock file to write")
 			}
 			if err := lockable(out); err != nil {
 				return err
@@ -59,7 +59,7 @@ newest revision of the protocol that it speaks; --protocol names another one.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "`FILE` for the lock; one that is there is written anew")
+	cmd.Flags().StringVar(&out, "out", "", "lock `FILE` to write; an existing lock file is overwritten")
 	return cmd
 }
 
@@ -70,7 +70,7 @@ func lockable(path string) error {
 	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, contract.ErrEdited):
 		return nil
 	case errors.Is(err, contract.ErrNoLock), errors.Is(err, contract.ErrTooLarge):
-		return kit.Usagef("--out %s: the file is there, and no lock; remove it, or name another one", path)
+		return kit.Usagef("--out %s: the existing file is not a lock file; remove it, or name another file", path)
 	}
 	return kit.Usagef("--out: %w", err)
 }
@@ -158,14 +158,15 @@ func (g *group) diffCommand() *cobra.Command {
 	failOn := string(contract.Breaking)
 	cmd := &cobra.Command{
 		Use:   "diff FILE SERVER | -- COMMAND",
-		Short: "Say what has changed in what a server offers since 'parley lock'",
-		Long: `Compare what a server offers with a lock that 'parley lock' wrote. Schemas are
-compared by what they mean, not by their text. Each change is of a class:
+		Short: "Show how a server's offer changed since 'parley lock'",
+		Long: `Compare a server's offer with a lock file that 'parley lock' wrote. Parley
+compares the meaning of schemas, not their text. Each change has a class:
 
-  breaking  clients fail that worked: a tool or argument that is gone or has
-            another name, a new required argument, a value that is refused
-  risky     a model may act differently: a description, a hint, the instructions
-  safe      nothing that worked is touched: an optional argument, a new tool
+  breaking  working clients fail: a removed or renamed tool or argument, a new
+            required argument, a value that is no longer accepted
+  risky     a model might act differently: a description, an annotation (hint),
+            the instructions
+  safe      working clients are not affected: an optional argument, a new tool
 
 The exit code is 6 if there are breaking changes, or those that --fail-on names.`,
 		Example: `  parley diff server.lock.json -- ./server
@@ -177,11 +178,11 @@ The exit code is 6 if there are breaking changes, or those that --fail-on names.
 			}
 			least := contract.Class(failOn)
 			if !isClass(least) {
-				return kit.Usagef("--fail-on %q: write breaking, risky or safe", kit.Shorten(host.EscapeLine(failOn), kit.MaxName))
+				return kit.Usagef("--fail-on %q: must be breaking, risky or safe", kit.Shorten(host.EscapeLine(failOn), kit.MaxName))
 			}
 			locked, err := openLock(before[0])
 			if err != nil {
-				return kit.Usagef("%w; 'parley lock --out %s' writes one", err, before[0])
+				return kit.Usagef("%w; run 'parley lock --out %s' to write one", err, before[0])
 			}
 			found, err := g.contractOf(cmd.Context(), t, locked.Revision)
 			if err != nil {
@@ -196,7 +197,7 @@ The exit code is 6 if there are breaking changes, or those that --fail-on names.
 			return g.printChanges(before[0], contract.Compare(locked, found), least)
 		},
 	}
-	cmd.Flags().StringVar(&failOn, "fail-on", failOn, "`CLASS` from which on changes make the exit code 6: breaking, risky or safe")
+	cmd.Flags().StringVar(&failOn, "fail-on", failOn, "lowest `CLASS` of change that makes the exit code 6: breaking, risky or safe")
 	return cmd
 }
 

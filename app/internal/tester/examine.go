@@ -27,15 +27,16 @@ func (g *group) examineCommand() *cobra.Command {
 	f := doctorFlags{failOn: string(doctor.Error)}
 	cmd := &cobra.Command{
 		Use:   "doctor SERVER | -- COMMAND",
-		Short: "Examine a server: what in it is wrong, why, and what mends it",
-		Long: `Examine a server in each revision of the protocol that it speaks: names, schemas,
-texts, pages, resources, what it answers to what it must refuse, what providers of
-models do not take, and how much of a model's context its tools take. No tool is
-called, but for one that says it only reads, without the arguments it requires.
+		Short: "Check a server: find problems, their causes and their fixes",
+		Long: `Check a server in each protocol version that it supports: names, schemas, texts,
+apps, resources, its responses to requests it must reject, schema keywords that
+model providers do not support, and how much of a model's context its tools need.
+The check calls no tool, except one annotated as read-only, without the arguments
+it requires.
 
-Each finding has a code, which the guide explains, a place, a reason and what to
-write instead. Findings are errors, warnings and notes. The exit code is 6 if there
-are errors, or what --fail-on names, and 4 if the server cannot be reached.`,
+Each finding has a code, which the guide explains, a location, a reason and a fix.
+Findings are errors, warnings and notes. The exit code is 6 if there are errors, or
+findings that --fail-on selects, and 4 if Parley cannot reach the server.`,
 		Example: `  parley doctor -- ./server
   parley doctor --json https://example.com/mcp
   parley doctor --junit doctor.xml --sarif doctor.sarif -- npx -y @example/server`,
@@ -47,10 +48,10 @@ are errors, or what --fail-on names, and 4 if the server cannot be reached.`,
 			return g.examine(cmd.Context(), t, &f)
 		},
 	}
-	cmd.Flags().StringVar(&f.junit, "junit", "", "write the findings as JUnit XML into this `FILE`, too")
-	cmd.Flags().StringVar(&f.sarif, "sarif", "", "write the findings as SARIF 2.1.0 into this `FILE`, too")
-	cmd.Flags().StringVar(&f.failOn, "fail-on", f.failOn, "`SEVERITY` from which on findings make the exit code 6: error, warning or note")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 10*time.Second, "how long each request may take")
+	cmd.Flags().StringVar(&f.junit, "junit", "", "also write the findings as JUnit XML to this `FILE`")
+	cmd.Flags().StringVar(&f.sarif, "sarif", "", "also write the findings as SARIF 2.1.0 to this `FILE`")
+	cmd.Flags().StringVar(&f.failOn, "fail-on", f.failOn, "lowest `SEVERITY` of finding that makes the exit code 6: error, warning or note")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 10*time.Second, "timeout of each request")
 	return cmd
 }
 
@@ -62,9 +63,9 @@ func (g *group) examine(ctx context.Context, t connect.Target, f *doctorFlags) e
 	least := doctor.Severity(f.failOn)
 	switch {
 	case least != doctor.Error && least != doctor.Warning && least != doctor.Note:
-		return kit.Usagef("--fail-on %q: write error, warning or note", kit.Shorten(host.EscapeLine(f.failOn), kit.MaxName))
+		return kit.Usagef("--fail-on %q: must be error, warning or note", kit.Shorten(host.EscapeLine(f.failOn), kit.MaxName))
 	case f.timeout <= 0:
-		return kit.Usagef("--timeout %v: write a time above 0, such as 10s", f.timeout)
+		return kit.Usagef("--timeout %v: must be above 0, such as 10s", f.timeout)
 	}
 	defer g.SignIns.Close()
 	watch := &doctor.Watch{}
@@ -142,14 +143,14 @@ func describeReport(r *doctor.Report) string {
 	spoken := 0
 	for _, v := range r.Revisions {
 		if !v.Spoken {
-			fmt.Fprintf(&b, "  %s  not spoken\n", v.Version)
+			fmt.Fprintf(&b, "  %s  not supported\n", v.Version)
 			continue
 		}
 		spoken++
 		fmt.Fprintf(&b, "  %s  %d tools, %d prompts, %d resources, %d resource templates\n", v.Version, v.Tools, v.Prompts, v.Resources, v.Templates)
 	}
 	if len(r.Model) > 0 {
-		fmt.Fprintf(&b, "\nWhat a model is told of the tools takes about %d tokens:\n", r.Tokens)
+		fmt.Fprintf(&b, "\nThe tool definitions take about %d tokens of a model's context:\n", r.Tokens)
 		for _, c := range r.Model {
 			fmt.Fprintf(&b, "  %6d  %s\n", c.Tokens, of(c.Name))
 		}
@@ -169,7 +170,7 @@ func describeReport(r *doctor.Report) string {
 		}
 	}
 	if r.More > 0 {
-		fmt.Fprintf(&b, "and %d findings more\n", r.More)
+		fmt.Fprintf(&b, "and %d more findings\n", r.More)
 	}
 	fmt.Fprintf(&b, "\n%d errors, %d warnings, %d notes\n", r.Count(doctor.Error), r.Count(doctor.Warning), r.Count(doctor.Note))
 	return b.String()

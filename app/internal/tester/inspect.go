@@ -26,28 +26,26 @@ func (in *inspector) inspectCommand() *cobra.Command {
 	flags := &inspectFlags{}
 	cmd := &cobra.Command{
 		Use:   inspectName + " [SERVER | -- COMMAND]",
-		Short: "Ask a server one thing, and show what it said as it came",
-		Long: `Ask a server one thing by the name of a method, and write its result as it came:
-member for member, with nothing added and nothing left out. SERVER is a name of
-your configuration, a URL or "everything"; a command with arguments stands after
---. Without --method the methods are listed. With --load a tool is called again and
-again, and the result is a summary of how long that took.
+		Short: "Send one request to a server and print the unchanged result",
+		Long: `Send one request to a server by method name, and print the result exactly as
+received, field by field. SERVER is a name in your configuration, a URL or
+"everything"; write a command with arguments after --. Without --method, list the
+methods. With --load, call a tool repeatedly and print a summary of the latencies.
 
-The result is JSON: laid out, or with --json in one line. With --format json it is
-the member "result" of an object, as the MCP Inspector writes it; the other flags
-and the exit codes are the Inspector's too. A failure is one JSON object on
-standard error; at a terminal it is told in words, unless --json or --format is
-given.
+The result is JSON: indented, or with --json on one line. With --format json it is
+the field "result" of an object, as the MCP Inspector writes it; the other flags
+and the exit codes match the Inspector's too. An error is one JSON object on
+standard error; at a terminal it is plain text, unless you pass --json or --format.
 
-What the server asks before it answers, a form, a page to visit or the answer of a
-model, is asked at the terminal. Without one --answer answers it, and a question
-without an answer is declined with a note.
+If the server requests input (a form, a URL to open, or a sampling request), inspect
+asks at the terminal. Without a terminal, --answer answers; inspect declines any
+request without an answer, and prints a note.
 
-Exit codes: 0 is success, 1 a wrong command line and what no other code is for, 2 a
-tool without a page (--app-info), 3 a server that wants to know who calls, 4 no
-server or no answer in time, 5 a tool that failed or does not exist, 6 schemas that
-models refuse (--strict), 7 a skill that breaks a rule, 8 one that could not be read
-whole, 9 one without digests (--verify), 70 an error of this program.`,
+Exit codes: 0 success, 1 invalid command line or any other error, 2 a tool without
+an app (--app-info), 3 the server requires authentication, 4 no server or no
+response in time, 5 a tool that failed or does not exist, 6 schemas that models
+reject (--strict), 7 a skill that breaks a rule, 8 a skill that could not be read
+completely, 9 a skill without digests (--verify), 70 an internal error.`,
 		Example: `  parley inspect
   parley inspect --method tools/list everything
   parley inspect --method tools/call --tool-name add --tool-arg a=2 --tool-arg b=3 everything
@@ -87,7 +85,7 @@ func (in *inspector) inspect(cmd *cobra.Command, flags *inspectFlags, words []st
 	}
 	method, ok := inspect.Lookup(flags.method)
 	if !ok {
-		return kit.Usagef("there is no method %q; 'parley inspect' lists the methods", flags.method)
+		return kit.Usagef("unknown method %q; run 'parley inspect' to list methods", flags.method)
 	}
 	loading, err := flags.load.options(cmd.Flags(), method.Name)
 	if err != nil {
@@ -136,20 +134,20 @@ func (in *inspector) inspect(cmd *cobra.Command, flags *inspectFlags, words []st
 // place adds the server that a flag says.
 func (f *inspectFlags) place(t *connect.Target) error {
 	if f.catalog != "" && f.config != "" {
-		return kit.Usagef("give --config or --catalog, not both")
+		return kit.Usagef("--config and --catalog cannot be used together")
 	}
 	f.config = cmp.Or(f.config, f.catalog)
 	if f.config != "" && (len(t.Words) > 0 || f.serverURL != "" || f.transport != "") {
-		return kit.Usagef("the server is in the file of --config: --server says its name; leave out the command, the URL and --transport")
+		return kit.Usagef("--config reads the server from a file: name it with --server, and omit the command, the URL and --transport")
 	}
 	if f.serverURL == "" {
 		return nil
 	}
 	if len(t.Words) > 0 {
-		return kit.Usagef("name the server once: with --server-url, or as the last argument")
+		return kit.Usagef("the server must be named once: with --server-url, or as the last argument")
 	}
 	if !kit.IsURL(f.serverURL) {
-		return kit.Usagef("--server-url: that is no URL; write it like https://example.com/mcp")
+		return kit.Usagef("--server-url: invalid URL; write it like https://example.com/mcp")
 	}
 	t.Words = []string{f.serverURL}
 	return nil
@@ -166,7 +164,7 @@ func (in *inspector) inspected(ctx context.Context, flags *inspectFlags, server 
 		return nil, nil, err
 	}
 	if len(in.Headers) > 0 && (server.Command || len(server.Words) == 1 && !kit.IsURL(server.Words[0])) {
-		return nil, nil, kit.Usagef("--header goes with a server at a URL")
+		return nil, nil, kit.Usagef("--header requires a server at a URL")
 	}
 	in.Transport = flags.transport
 	s, inFile, err := in.inspectedServer(ctx, flags, server)

@@ -21,24 +21,24 @@ type inspectAuth struct {
 }
 
 func (f *inspectAuth) add(set *pflag.FlagSet) {
-	set.BoolVar(&f.stored, "use-stored-auth", false, "use the sign-in that is stored for the URL, and fail if there is none")
-	set.BoolVar(&f.only, "stored-auth-only", false, "never ask anybody to sign in: use what is stored, or fail")
-	set.BoolVar(&f.relogin, "relogin", false, "forget what is stored for the URL first, and have it revoked")
-	set.BoolVar(&f.keep, "no-revoke", false, "with --relogin, do not have it revoked")
-	set.Float64Var(&f.wait, "wait-for-auth", 0, "wait this many `SECONDS` at most for a sign-in at the URL by 'parley login', and use it")
-	set.BoolVar(&f.list, "list-stored-auth", false, "list the URLs for which sign-ins are stored")
-	set.BoolVar(&f.handoff, "print-handoff", false, "write which commands sign in at the URL, for a person or another machine")
+	set.BoolVar(&f.stored, "use-stored-auth", false, "use the stored sign-in for the URL, and fail if there is none")
+	set.BoolVar(&f.only, "stored-auth-only", false, "never ask for a sign-in: use a stored one, or fail")
+	set.BoolVar(&f.relogin, "relogin", false, "first revoke and delete the stored sign-in for the URL")
+	set.BoolVar(&f.keep, "no-revoke", false, "with --relogin, delete the stored sign-in without revoking it")
+	set.Float64Var(&f.wait, "wait-for-auth", 0, "wait at most this many `SECONDS` for a sign-in to the URL by 'parley login', and use it")
+	set.BoolVar(&f.list, "list-stored-auth", false, "list the URLs with stored sign-ins")
+	set.BoolVar(&f.handoff, "print-handoff", false, "print the commands that sign in to the URL, for a user or another machine")
 }
 
 // check refuses flags that do not go together.
 func (f *inspectAuth) check(set *pflag.FlagSet) error {
 	switch {
 	case f.relogin && (f.stored || f.only || f.list || f.handoff || set.Changed("wait-for-auth")):
-		return kit.Usagef("--relogin goes with none of the other flags about what is stored but --no-revoke")
+		return kit.Usagef("--relogin cannot be used with other stored sign-in flags, except --no-revoke")
 	case f.keep && !f.relogin:
-		return kit.Usagef("--no-revoke goes with --relogin")
+		return kit.Usagef("--no-revoke requires --relogin")
 	case set.Changed("wait-for-auth") && !(f.wait > 0 && f.wait < 1e6):
-		return kit.Usagef("--wait-for-auth: write a number of seconds")
+		return kit.Usagef("--wait-for-auth: must be a number of seconds")
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (f *inspectAuth) alone(ctx context.Context, p *inspector, server connect.Ta
 // urlOf is the URL of the server, for flags that need one.
 func urlOf(server connect.Target, flag string) (*url.URL, error) {
 	if server.Command || len(server.Words) != 1 || !kit.IsURL(server.Words[0]) {
-		return nil, kit.Usagef("%s goes with the URL of a server", flag)
+		return nil, kit.Usagef("%s requires the URL of a server", flag)
 	}
 	u, err := url.Parse(server.Words[0])
 	if err != nil {
@@ -87,7 +87,7 @@ func (in *inspector) listStoredAuth(ctx context.Context) error {
 	}
 	list, err := s.Status(ctx)
 	if err != nil {
-		return fmt.Errorf("reading the store of tokens: %w", err)
+		return fmt.Errorf("reading the token store: %w", err)
 	}
 	urls := []string{}
 	for i := range list {

@@ -63,9 +63,9 @@ func entryInFile(cfg *config.Config, file string, named []string) (*config.Serve
 	all := kit.Shorten(host.EscapeLine(strings.Join(names, ", ")), kit.MaxMessage)
 	switch {
 	case len(names) == 0:
-		return nil, kit.Usagef("--config %s: there is no server in the file", file)
+		return nil, kit.Usagef("--config %s: no server in the file", file)
 	case len(named) > 1:
-		return nil, kit.Usagef("one server is inspected; give --server once")
+		return nil, kit.Usagef("--server can be used only once")
 	case len(named) == 0 && len(names) > 1:
 		return nil, kit.Usagef("--config %s has %d servers; name one with --server: %s", file, len(names), all)
 	case len(named) == 0:
@@ -84,7 +84,7 @@ func (in *inspector) overHeaders(entry *config.Server) ([]config.Header, error) 
 		return entry.Headers, nil
 	}
 	if entry.URL == "" {
-		return nil, kit.Usagef("--header goes with a server at a URL")
+		return nil, kit.Usagef("--header requires a server at a URL")
 	}
 	u, err := url.Parse(entry.URL)
 	if err != nil {
@@ -111,7 +111,7 @@ func (in *inspector) overHeaders(entry *config.Server) ([]config.Header, error) 
 func checkRoots(list []mcp.Root) error {
 	for i, r := range list {
 		if u, err := url.Parse(r.URI); err != nil || u.Scheme != "file" {
-			return fmt.Errorf("item %d: its uri does not begin with file://", i)
+			return fmt.Errorf("item %d: uri must begin with file://", i)
 		}
 	}
 	return nil

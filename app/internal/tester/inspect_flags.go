@@ -51,51 +51,51 @@ type inspectFlags struct {
 
 // add adds the flags.
 func (f *inspectFlags) add(set *pflag.FlagSet) {
-	set.StringVar(&f.method, "method", "", "`METHOD` to ask for, such as tools/list")
-	set.StringVar(&f.era, "protocol-era", "auto", "revisions to speak: `ERA` is legacy (with a handshake), modern (without), or auto")
-	set.StringVar(&f.transport, "transport", "", "`KIND` of transport to a URL: http or sse (default: whatever is there)")
+	set.StringVar(&f.method, "method", "", "`METHOD` to send, such as tools/list")
+	set.StringVar(&f.era, "protocol-era", "auto", "`ERA` of protocol versions: legacy (with an initialize handshake), modern (2026-07-28) or auto")
+	set.StringVar(&f.transport, "transport", "", "`KIND` of transport to a URL: http or sse (default: detect)")
 	set.StringVar(&f.serverURL, "server-url", "", "`URL` of the server")
-	set.StringArrayVarP(&f.env, "env", "e", nil, "`NAME=VALUE` in the environment of the server's command; may be given several times")
+	set.StringArrayVarP(&f.env, "env", "e", nil, "`NAME=VALUE` in the environment of the server's command (repeatable)")
 	set.StringVar(&f.cwd, "cwd", "", "`DIRECTORY` in which the server's command runs")
-	set.StringVar(&f.config, "config", "", "take the server from this `FILE`; --server says its name, if the file has several")
-	set.StringVar(&f.catalog, "catalog", "", "the same as --config: the `FILE` is read, and never written")
+	set.StringVar(&f.config, "config", "", "use a server from this `FILE`; if it has several, name one with --server")
+	set.StringVar(&f.catalog, "catalog", "", "the same as --config: `FILE` is read and never written")
 	set.StringVar(&f.tool, "tool-name", "", "`NAME` of the tool")
-	set.StringArrayVar(&f.toolArgs, "tool-arg", nil, "argument of the tool as `NAME=VALUE`, where VALUE is JSON or else text; may be given several times")
-	set.StringVar(&f.toolJSON, "tool-args-json", "", "arguments of the tool as one `JSON` object, sent as it is")
+	set.StringArrayVar(&f.toolArgs, "tool-arg", nil, "tool argument as `NAME=VALUE`, where VALUE is JSON or otherwise a string (repeatable)")
+	set.StringVar(&f.toolJSON, "tool-args-json", "", "tool arguments as one `JSON` object, sent unchanged")
 	set.StringVar(&f.uri, "uri", "", "`URI` of a resource")
 	set.StringVar(&f.prompt, "prompt-name", "", "`NAME` of the prompt")
-	set.StringArrayVar(&f.promptArgs, "prompt-args", nil, "argument of the prompt as `NAME=VALUE`; may be given several times")
+	set.StringArrayVar(&f.promptArgs, "prompt-args", nil, "prompt argument as `NAME=VALUE` (repeatable)")
 	set.StringVar(&f.level, "log-level", "", "`LEVEL` of log messages: debug, info, notice, warning, error, critical, alert or emergency")
-	set.StringVar(&f.refType, "complete-ref-type", "", "what is completed: `TYPE` is ref/prompt or ref/resource")
-	set.StringVar(&f.ref, "complete-ref", "", "`NAME` of the prompt, or template of the resource, whose argument is completed")
+	set.StringVar(&f.refType, "complete-ref-type", "", "`TYPE` of reference to complete: ref/prompt or ref/resource")
+	set.StringVar(&f.ref, "complete-ref", "", "`NAME` of the prompt, or resource template, whose argument to complete")
 	set.StringVar(&f.argName, "complete-arg-name", "", "`NAME` of the argument to complete")
-	set.StringVar(&f.argValue, "complete-arg-value", "", "`BEGINNING` of its value")
-	set.StringArrayVar(&f.metadata, "metadata", nil, "`NAME=VALUE` in _meta of each request; may be given several times")
-	set.StringArrayVar(&f.toolMetadata, "tool-metadata", nil, "`NAME=VALUE` in _meta of tools/call; may be given several times")
-	set.BoolVar(&f.appInfo, "app-info", false, "say of the tool, or of each tool of tools/list, which page it has; nothing is called")
-	set.BoolVar(&f.strict, "strict", false, "look in the schemas of tools/list for what models or clients refuse or drop")
+	set.StringVar(&f.argValue, "complete-arg-value", "", "`PREFIX` of its value")
+	set.StringArrayVar(&f.metadata, "metadata", nil, "`NAME=VALUE` in _meta of each request (repeatable)")
+	set.StringArrayVar(&f.toolMetadata, "tool-metadata", nil, "`NAME=VALUE` in _meta of tools/call (repeatable)")
+	set.BoolVar(&f.appInfo, "app-info", false, "show the app of the tool, or of each tool in tools/list, without calling it")
+	set.BoolVar(&f.strict, "strict", false, "check the schemas in tools/list for keywords that models or clients reject or drop")
 	set.BoolVar(&f.verify, "verify", false, "read the files of skills and compare them with their entries")
 	set.BoolVar(&f.requireDigests, "require-digests", false, "with --verify, fail for a skill without digests")
-	set.IntVar(&f.maxSkills, "skill-catalog-max-skills", 0, "with --verify, read this `NUMBER` of skills at most (default 256)")
-	set.Int64Var(&f.maxSkillBytes, "skill-catalog-max-bytes", 0, "with --verify, read this `NUMBER` of bytes at most (default 67108864)")
-	set.StringVar(&f.cursor, "cursor", "", "`CURSOR` of the page of resources/directory/read to begin at")
-	set.BoolVar(&f.task, "task", false, "of a call that becomes a task, write the task instead of waiting for its end")
+	set.IntVar(&f.maxSkills, "skill-catalog-max-skills", 0, "with --verify, read at most this `NUMBER` of skills (default 256)")
+	set.Int64Var(&f.maxSkillBytes, "skill-catalog-max-bytes", 0, "with --verify, read at most this `NUMBER` of bytes (default 67108864)")
+	set.StringVar(&f.cursor, "cursor", "", "`CURSOR` of the first page of resources/directory/read")
+	set.BoolVar(&f.task, "task", false, "if the call becomes a task, print the task instead of waiting for it to end")
 	set.StringVar(&f.taskID, "task-id", "", "`ID` of a task")
-	set.StringVar(&f.responses, "input-responses", "", "answers to the questions of a task: a `JSON` object by the keys of these")
-	set.StringArrayVar(&f.answers, "answer", nil, "`ANSWER` to what the server asks before it answers: the values of a form as a JSON object,\nthe text of a model, accept, decline or cancel; one for each question")
-	set.StringVar(&f.elicit, "elicit", "", "`MODE` of questions to the person that is declared: off, form, url or both\n(default: both for methods that take --answer, else off)")
-	set.StringVar(&f.sample, "sample", "", "whether questions to a model are declared: `MODE` is on or off (default: as for --elicit)")
-	set.StringVar(&f.rootsJSON, "roots-json", "", "roots to set: a `JSON` array of objects with uri and perhaps name")
-	set.IntVar(&f.count, "count", 0, "end after this `NUMBER` of changes or notifications (default: at Ctrl-C)")
-	set.BoolVar(&f.advertiseApps, "advertise-apps", false, "declare that pages of tools can be shown")
-	set.StringVar(&f.format, "format", "", "`FORMAT` of the result: text (laid out), or json (an object with the member \"result\")")
-	set.StringVar(&f.output, "output", "", "`FILE` to write the result into")
-	set.StringVar(&f.outputFormat, "output-format", "", "how it is written there: `FORMAT` is json, or raw (the text or bytes in it)")
-	set.BoolVarP(&f.quiet, "quiet", "q", false, "write nothing but the result, and the object of a failure")
-	set.StringVar(&f.connectTimeout, "connect-timeout", "", "`TIME` that the connection may take, in ms or as in 5s; 0 is no limit (default 15s)")
+	set.StringVar(&f.responses, "input-responses", "", "responses to a task's input requests, as a `JSON` object with their keys")
+	set.StringArrayVar(&f.answers, "answer", nil, "`ANSWER` to an input request: form values as a JSON object, the text of a model,\naccept, decline or cancel (repeatable, one for each request)")
+	set.StringVar(&f.elicit, "elicit", "", "elicitation `MODE` to declare: off, form, url or both\n(default: both for methods that accept --answer, otherwise off)")
+	set.StringVar(&f.sample, "sample", "", "`MODE` of sampling to declare: on or off (default: as for --elicit)")
+	set.StringVar(&f.rootsJSON, "roots-json", "", "roots to set, as a `JSON` array of objects with uri and optional name")
+	set.IntVar(&f.count, "count", 0, "stop after this `NUMBER` of changes or notifications (default: at Ctrl-C)")
+	set.BoolVar(&f.advertiseApps, "advertise-apps", false, "declare support for MCP Apps")
+	set.StringVar(&f.format, "format", "", "`FORMAT` of the result: text (indented), or json (an object with the field \"result\")")
+	set.StringVar(&f.output, "output", "", "`FILE` to write the result to")
+	set.StringVar(&f.outputFormat, "output-format", "", "`FORMAT` of the output file: json, or raw (the text or bytes in the result)")
+	set.BoolVarP(&f.quiet, "quiet", "q", false, "print only the result, or the error object")
+	set.StringVar(&f.connectTimeout, "connect-timeout", "", "connection timeout as `TIME`, in ms or as in 5s; 0 is no limit (default 15s)")
 	f.auth.add(set)
 	f.load.add(set)
-	set.DurationVar(&f.timeout, "timeout", 0, "`TIME` that a request may be without an answer (default 1m)")
+	set.DurationVar(&f.timeout, "timeout", 0, "request timeout as `TIME` (default 1m)")
 }
 
 // choice checks a flag that has few values.
@@ -103,7 +103,7 @@ func choice(flag, value string, of ...string) error {
 	if value == "" || slices.Contains(of, value) {
 		return nil
 	}
-	return kit.Usagef("--%s %q: write one of %s", flag, value, strings.Join(of, ", "))
+	return kit.Usagef("--%s %q: must be one of %s", flag, value, strings.Join(of, ", "))
 }
 
 // versions are the revisions of the flags, newest first.
@@ -111,7 +111,7 @@ func (f *inspectFlags) versions(pinned string) (modern, legacy []string, err err
 	all := kit.Versions()
 	if pinned != "" {
 		if !slices.Contains(all, pinned) {
-			return nil, nil, kit.Usagef("--protocol %q: the versions are %s", pinned, strings.Join(all, ", "))
+			return nil, nil, kit.Usagef("--protocol %q: must be one of %s", pinned, strings.Join(all, ", "))
 		}
 		all = []string{pinned}
 	}
@@ -124,7 +124,7 @@ func (f *inspectFlags) versions(pinned string) (modern, legacy []string, err err
 		}
 	}
 	if len(modern)+len(legacy) == 0 {
-		return nil, nil, kit.Usagef("--protocol %s is no revision of --protocol-era %s", pinned, f.era)
+		return nil, nil, kit.Usagef("--protocol %s is not a version of --protocol-era %s", pinned, f.era)
 	}
 	return modern, legacy, nil
 }
@@ -139,19 +139,19 @@ func (f *inspectFlags) adjust(s *host.Server, m *mask.Masker) error {
 	command, ok := s.Dialer.(*stdio.CommandDialer)
 	switch {
 	case !ok && len(f.env) > 0:
-		return kit.Usagef("-e goes with the command of a server")
+		return kit.Usagef("-e requires the command of a server")
 	case !ok && f.cwd != "":
-		return kit.Usagef("--cwd goes with the command of a server")
+		return kit.Usagef("--cwd requires the command of a server")
 	case !ok && f.transport == "stdio":
-		return kit.Usagef("--transport stdio goes with the command of a server")
+		return kit.Usagef("--transport stdio requires the command of a server")
 	case ok && f.transport != "" && f.transport != "stdio":
-		return kit.Usagef("--transport %s goes with a URL", f.transport)
+		return kit.Usagef("--transport %s requires a URL", f.transport)
 	case !ok:
 		return nil
 	}
 	for _, pair := range f.env {
 		if name, _, found := strings.Cut(pair, "="); !found || name == "" {
-			return kit.Usagef("-e: write NAME=VALUE") // the text may be a secret
+			return kit.Usagef("-e: must be NAME=VALUE") // the text may be a secret
 		}
 	}
 	command.ExtraEnv = append(command.ExtraEnv, f.env...)
@@ -202,39 +202,39 @@ func (f *inspectFlags) check(set *pflag.FlagSet, method string) error {
 		}
 	}
 	if _, ok := parseLimit(f.connectTimeout); !ok {
-		return kit.Usagef("--connect-timeout %q: write milliseconds, or a time such as 5s", f.connectTimeout)
+		return kit.Usagef("--connect-timeout %q: must be milliseconds, or a time such as 5s", f.connectTimeout)
 	}
 	switch {
 	case f.level != "" && !mcp.LogLevel(f.level).Valid():
-		return kit.Usagef("--log-level %q: the levels are debug, info, notice, warning, error, critical, alert, emergency", f.level)
+		return kit.Usagef("--log-level %q: must be one of debug, info, notice, warning, error, critical, alert, emergency", f.level)
 	case f.strict && method != mcp.MethodToolsList:
-		return kit.Usagef("--strict goes with --method tools/list")
+		return kit.Usagef("--strict requires --method tools/list")
 	case f.strict && f.appInfo:
-		return kit.Usagef("give --strict or --app-info, not both")
+		return kit.Usagef("--strict and --app-info cannot be used together")
 	case f.verify && method != "skills/list" && method != "skills/get":
-		return kit.Usagef("--verify goes with --method skills/list or skills/get")
+		return kit.Usagef("--verify requires --method skills/list or skills/get")
 	case f.requireDigests && !f.verify:
-		return kit.Usagef("--require-digests goes with --verify")
+		return kit.Usagef("--require-digests requires --verify")
 	case (set.Changed("skill-catalog-max-skills") || set.Changed("skill-catalog-max-bytes")) && (!f.verify || f.maxSkills < 0 || f.maxSkillBytes < 0):
-		return kit.Usagef("--skill-catalog-max-skills and --skill-catalog-max-bytes go with --verify, and are numbers from 1 on")
+		return kit.Usagef("--skill-catalog-max-skills and --skill-catalog-max-bytes require --verify, and must be at least 1")
 	case f.verify && f.output != "":
-		return kit.Usagef("--output is for results; --verify gives reports")
+		return kit.Usagef("--output cannot be used with --verify, which prints a report")
 	case f.count < 0:
-		return kit.Usagef("--count %d: write a number from 1 on", f.count)
+		return kit.Usagef("--count %d: must be at least 1", f.count)
 	case f.timeout < 0:
-		return kit.Usagef("--timeout: write a time such as 30s")
+		return kit.Usagef("--timeout: must be a time such as 30s")
 	case f.appInfo && method != mcp.MethodToolsCall && method != mcp.MethodToolsList:
-		return kit.Usagef("--app-info goes with --method tools/call or tools/list")
+		return kit.Usagef("--app-info requires --method tools/call or tools/list")
 	case set.Changed("tool-args-json") && len(f.toolArgs) > 0:
-		return kit.Usagef("give the arguments with --tool-arg or with --tool-args-json, not both")
+		return kit.Usagef("--tool-arg and --tool-args-json cannot be used together")
 	case set.Changed("output") && strings.TrimSpace(f.output) == "":
-		return kit.Usagef("--output: name a file")
+		return kit.Usagef("--output: must be a file name")
 	case f.outputFormat != "" && f.output == "":
-		return kit.Usagef("--output-format goes with --output")
+		return kit.Usagef("--output-format requires --output")
 	case f.output != "" && f.appInfo:
-		return kit.Usagef("--output is for results; --app-info gives a report")
+		return kit.Usagef("--output cannot be used with --app-info, which prints a report")
 	case f.outputFormat == "raw" && method != mcp.MethodToolsCall && method != mcp.MethodResourcesRead:
-		return kit.Usagef("--output-format raw goes with tools/call and resources/read")
+		return kit.Usagef("--output-format raw requires tools/call or resources/read")
 	}
 	return nil
 }
@@ -253,13 +253,13 @@ func (f *inspectFlags) arguments(set *pflag.FlagSet, method string) (*inspect.Ar
 	}
 	if f.responses != "" {
 		if _, err := strictjson.ParseObject([]byte(f.responses)); err != nil {
-			return nil, kit.Usagef("--input-responses: that is no JSON object: %w", err)
+			return nil, kit.Usagef("--input-responses: must be a JSON object: %w", err)
 		}
 		a.Responses = mcp.RawValue(f.responses)
 	}
 	if set.Changed("roots-json") {
 		if err := strictjson.Unmarshal([]byte(f.rootsJSON), &a.Roots); err != nil || a.Roots == nil {
-			return nil, kit.Usagef(`--roots-json: write a JSON array such as '[{"uri":"file:///home/ada","name":"home"}]'`)
+			return nil, kit.Usagef(`--roots-json: must be a JSON array such as '[{"uri":"file:///home/ada","name":"home"}]'`)
 		}
 		if err := checkRoots(a.Roots); err != nil {
 			return nil, kit.Usagef("--roots-json: %w", err)
@@ -267,7 +267,7 @@ func (f *inspectFlags) arguments(set *pflag.FlagSet, method string) (*inspect.Ar
 	}
 	if set.Changed("tool-args-json") {
 		if _, err := strictjson.ParseObject([]byte(f.toolJSON)); err != nil {
-			return nil, kit.Usagef("--tool-args-json: that is no JSON object: %w", err)
+			return nil, kit.Usagef("--tool-args-json: must be a JSON object: %w", err)
 		}
 		a.Arguments = mcp.RawValue(f.toolJSON)
 	}
@@ -285,7 +285,7 @@ func (f *inspectFlags) arguments(set *pflag.FlagSet, method string) (*inspect.Ar
 		for _, word := range pairs.words {
 			pair, ok := inspect.ParsePair(word)
 			if !ok {
-				return nil, kit.Usagef("--%s %q: write it as NAME=VALUE", pairs.flag, word)
+				return nil, kit.Usagef("--%s %q: must be NAME=VALUE", pairs.flag, word)
 			}
 			*pairs.to = append(*pairs.to, pair)
 		}

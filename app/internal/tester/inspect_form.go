@@ -64,7 +64,7 @@ func (in *inspector) fillArguments(ctx context.Context, schema mcp.RawValue) (mc
 		value, err := in.askArgument(ctx, &a, nil)
 		if errors.Is(err, io.EOF) {
 			in.Note("")
-			err = kit.Usagef("the input ended before all arguments were there; give them with --tool-arg")
+			err = kit.Usagef("the input ended before all arguments were given; pass them with --tool-arg")
 		}
 		if err != nil {
 			return nil, err
@@ -95,7 +95,7 @@ func (in *inspector) askArgument(ctx context.Context, a *formArgument, leave map
 			in.Note("  %d %s", i+1, o.Title)
 		}
 	} else if !a.required {
-		hint += "; Enter to leave it out"
+		hint += "; press Enter to omit it"
 	}
 	if hint != "" {
 		label += " (" + hint + ")"
@@ -132,7 +132,7 @@ func (a *formArgument) parse(line string) (mcp.RawValue, error) {
 		return value, err
 	}
 	if err := strictjson.Valid([]byte(line)); err != nil {
-		return nil, errors.New(`that is no JSON; write for example {"a": 1}, ["b"] or "text"`)
+		return nil, errors.New(`invalid JSON; write for example {"a": 1}, ["b"] or "text"`)
 	}
 	return mcp.RawValue(line), nil
 }

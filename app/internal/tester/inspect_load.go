@@ -43,11 +43,11 @@ const (
 )
 
 func (f *inspectLoad) add(set *pflag.FlagSet) {
-	set.BoolVar(&f.on, "load", false, "call the tool again and again, many calls at once, and tell how long that takes")
-	set.IntVar(&f.concurrency, loadConcurrency, inspect.DefaultLoadConcurrency, "with --load, this `NUMBER` of calls at once")
-	set.StringVar(&f.duration, loadDuration, "", "with --load, begin calls for this `TIME`, in seconds or as in 1m (default 10, without --load-requests)")
-	set.Int64Var(&f.requests, loadRequests, 0, "with --load, end after this `NUMBER` of calls (default: no limit)")
-	set.Float64Var(&f.rate, loadRate, 0, "with --load, begin this `NUMBER` of calls per second at most (default: as many as possible)")
+	set.BoolVar(&f.on, "load", false, "call the tool repeatedly, many calls at once, and print the latencies")
+	set.IntVar(&f.concurrency, loadConcurrency, inspect.DefaultLoadConcurrency, "with --load, `NUMBER` of concurrent calls")
+	set.StringVar(&f.duration, loadDuration, "", "with --load, start calls for this `TIME`, in seconds or as in 1m (default 10, without --load-requests)")
+	set.Int64Var(&f.requests, loadRequests, 0, "with --load, stop after this `NUMBER` of calls (default: no limit)")
+	set.Float64Var(&f.rate, loadRate, 0, "with --load, start at most this `NUMBER` of calls per second (default: as many as possible)")
 	set.BoolVar(&f.yesRemote, yesRemote, false, "with --load, also call a server that is not on this machine")
 }
 
@@ -57,29 +57,29 @@ func (f *inspectLoad) options(set *pflag.FlagSet, method string) (load.Options, 
 	if !f.on {
 		for _, flag := range []string{loadConcurrency, loadDuration, loadRequests, loadRate, yesRemote} {
 			if set.Changed(flag) {
-				return o, kit.Usagef("--%s goes with --load", flag)
+				return o, kit.Usagef("--%s requires --load", flag)
 			}
 		}
 		return o, nil
 	}
 	if method != mcp.MethodToolsCall {
-		return o, kit.Usagef("--load goes with --method tools/call")
+		return o, kit.Usagef("--load requires --method tools/call")
 	}
 	for _, flag := range []string{"app-info", "output", "output-format", "task"} {
 		if set.Changed(flag) {
-			return o, kit.Usagef("--%s does not go with --load, which gives a summary", flag)
+			return o, kit.Usagef("--%s cannot be used with --load, which prints a summary", flag)
 		}
 	}
 	var ok bool
 	switch o.Duration, ok = parseSeconds(f.duration); {
 	case !ok:
-		return o, kit.Usagef("--load-duration %q: write a number of seconds above 0, or a time such as 1m", f.duration)
+		return o, kit.Usagef("--load-duration %q: must be a number of seconds above 0, or a time such as 1m", f.duration)
 	case set.Changed(loadConcurrency) && f.concurrency < 1:
-		return o, kit.Usagef("--load-concurrency %d: write a number from 1 on", f.concurrency)
+		return o, kit.Usagef("--load-concurrency %d: must be at least 1", f.concurrency)
 	case set.Changed(loadRequests) && f.requests < 1:
-		return o, kit.Usagef("--load-requests %d: write a number from 1 on", f.requests)
+		return o, kit.Usagef("--load-requests %d: must be at least 1", f.requests)
 	case set.Changed(loadRate) && !(f.rate > 0): // not a number is neither
-		return o, kit.Usagef("--load-rate %v: write a number above 0", f.rate)
+		return o, kit.Usagef("--load-rate %v: must be above 0", f.rate)
 	}
 	if err := o.Check(); err != nil {
 		return o, kit.Usagef("--load: %w", err)

@@ -129,7 +129,7 @@ type rawBlock struct {
 func rawOf(method string, result mcp.RawValue) ([]byte, error) {
 	o, err := strictjson.ParseObject(result)
 	if err != nil {
-		return nil, fmt.Errorf("the result is no object: %w", err)
+		return nil, fmt.Errorf("the result is not an object: %w", err)
 	}
 	member := "content"
 	if method == mcp.MethodResourcesRead {
@@ -138,7 +138,7 @@ func rawOf(method string, result mcp.RawValue) ([]byte, error) {
 	raw, _ := o.Member(member)
 	var blocks []mcp.RawValue
 	if err := strictjson.Unmarshal(raw, &blocks); err != nil {
-		return nil, fmt.Errorf("%s is no array: %w", member, err)
+		return nil, fmt.Errorf("%s is not an array: %w", member, err)
 	}
 	var texts, binaries []string
 	for _, raw := range blocks {
@@ -162,11 +162,11 @@ func rawOf(method string, result mcp.RawValue) ([]byte, error) {
 	case len(texts) > 0:
 		return []byte(strings.Join(texts, "\n")), nil
 	case len(binaries) != 1:
-		return nil, fmt.Errorf("the result has no text and %d blocks of bytes, so that it has no raw form; write it with --output-format json", len(binaries))
+		return nil, fmt.Errorf("the result has no text and %d binary blocks, so it has no raw form; use --output-format json", len(binaries))
 	}
 	data, err := base64.StdEncoding.DecodeString(binaries[0])
 	if err != nil {
-		return nil, fmt.Errorf("the bytes of the result are no base64: %w", err)
+		return nil, fmt.Errorf("the result's bytes are not valid base64: %w", err)
 	}
 	return data, nil
 }

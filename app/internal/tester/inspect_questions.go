@@ -42,11 +42,11 @@ func readAnswers(list []string) ([]*givenAnswer, error) {
 		if strings.HasPrefix(a.text, "{") {
 			a.object = true
 			if _, err := strictjson.ParseObject([]byte(a.text)); err != nil {
-				return nil, kit.Usagef("--answer: that is no JSON object: %w", err)
+				return nil, kit.Usagef("--answer: must be a JSON object: %w", err)
 			}
 		}
 		if a.text == "" {
-			return nil, kit.Usagef("--answer is empty; write accept, decline, cancel, a JSON object, or a text")
+			return nil, kit.Usagef("--answer must not be empty; write accept, decline, cancel, a JSON object, or text")
 		}
 		answers = append(answers, a)
 	}
@@ -103,7 +103,7 @@ func (in *inspector) questionnaire(method context.Context, stop context.CancelCa
 		t.OnSample = q.sample
 	}
 	if len(answers) > 0 && t.OnElicit == nil && t.OnElicitURL == nil && t.OnSample == nil {
-		return nil, kit.Usagef("--answer goes with a method that may ask: tools/call, prompts/get, resources/read, tasks/result")
+		return nil, kit.Usagef("--answer requires a method that can request input: tools/call, prompts/get, resources/read, tasks/result")
 	}
 	return q, nil
 }
@@ -160,9 +160,9 @@ func (q *questionnaire) leftOver() {
 	switch {
 	case n == 0 || q.quiet:
 	case n == 1:
-		q.p.Note("parley: the server asked for nothing that one --answer is for")
+		q.p.Note("parley: the server did not request input for one --answer")
 	default:
-		q.p.Note("parley: the server asked for nothing that %d of --answer are for", n)
+		q.p.Note("parley: the server did not request input for %d of the --answer flags", n)
 	}
 }
 
@@ -224,7 +224,7 @@ func (q *questionnaire) visit(ctx context.Context, r *client.ElicitRequest) (*mc
 	case q.attended:
 		return q.askPage(ctx, r)
 	}
-	q.declined(r.Params.Message, r.Page.URL, "--answer accept, once you have visited the page")
+	q.declined(r.Params.Message, r.Page.URL, "--answer accept, after you visit the page")
 	return client.Decline()
 }
 
@@ -242,7 +242,7 @@ func (q *questionnaire) sample(ctx context.Context, params *mcp.CreateMessagePar
 	case given != nil && given.object:
 		var result mcp.CreateMessageResult
 		if err := strictjson.Unmarshal([]byte(given.text), &result); err != nil || len(result.Content) == 0 {
-			return nil, q.fail(kit.Usagef(`--answer: the server asks a model; write the text of its answer, decline, or a result such as {"role":"assistant","content":{"type":"text","text":"…"},"model":"m"}`))
+			return nil, q.fail(kit.Usagef(`--answer: the server sent a sampling request; write the model's text, decline, or a result such as {"role":"assistant","content":{"type":"text","text":"…"},"model":"m"}`))
 		}
 		return &result, nil
 	case given != nil:
@@ -255,7 +255,7 @@ func (q *questionnaire) sample(ctx context.Context, params *mcp.CreateMessagePar
 		asked = kit.Contents(params.Messages[n-1].Content)
 	}
 	q.declined(asked, "", "--answer 'what a model would say'")
-	return nil, fmt.Errorf("%w: nobody answers in the place of a model", client.ErrRefused)
+	return nil, fmt.Errorf("%w: no terminal to answer a sampling request", client.ErrRefused)
 }
 
 // objectOf are the members of an object.
@@ -285,9 +285,9 @@ func (q *questionnaire) declined(asked, page, how string) {
 	if !q.quiet {
 		q.p.Note("parley: the server asked: %s", kit.Shorten(host.EscapeLine(kit.Shorten(asked, kit.MaxMessage)), kit.MaxMessage))
 		if page != "" {
-			q.p.Note("  It wants you to visit the page %s", host.EscapeLine(page))
+			q.p.Note("  The server asks you to open %s", host.EscapeLine(page))
 		}
-		q.p.Note("  It was declined, since nobody is asked here. Answer at a terminal, or beforehand with %s", host.EscapeLine(how))
+		q.p.Note("  Parley declined, because there is no terminal to ask at. Answer at a terminal, or first pass %s", host.EscapeLine(how))
 	}
 }
 
@@ -352,7 +352,7 @@ func (q *questionnaire) show(question *host.Question, title string) *ui.Wording 
 // askPage asks the person at the terminal to visit a page.
 func (q *questionnaire) askPage(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
 	q.show(&host.Question{Kind: host.QuestionPage, Form: r.Params, Page: r.Page}, "")
-	word, err := q.choose(ctx, "Do you visit it with your browser? [y]es, [n]o, [c]ancel: ", map[string]string{"y": wordAccept, "n": wordDecline, "c": wordCancel})
+	word, err := q.choose(ctx, "Open it in your browser? [y]es, [n]o, [c]ancel: ", map[string]string{"y": wordAccept, "n": wordDecline, "c": wordCancel})
 	if err != nil {
 		return nil, err
 	}
@@ -361,15 +361,15 @@ func (q *questionnaire) askPage(ctx context.Context, r *client.ElicitRequest) (*
 
 // askModel asks the person at the terminal for the answer of a model.
 func (q *questionnaire) askModel(ctx context.Context, params *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
-	q.show(&host.Question{Kind: host.QuestionSample, Sample: params}, "Server "+host.EscapeLine(q.server.Name)+" asks a model. You answer in its place.")
-	line, err := q.p.AskLine(ctx, "The answer, or /decline: ")
+	q.show(&host.Question{Kind: host.QuestionSample, Sample: params}, "Server "+host.EscapeLine(q.server.Name)+" sent a sampling request. You answer instead of a model.")
+	line, err := q.p.AskLine(ctx, "Your answer, or /decline: ")
 	if text := strings.TrimSpace(line); err == nil && text != "/"+wordDecline && text != "" {
 		return saying(text), nil
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	return nil, fmt.Errorf("%w: the person declined", client.ErrRefused)
+	return nil, fmt.Errorf("%w: the user declined", client.ErrRefused)
 }
 
 // choose asks for one of several letters until there is one. The end of the input cancels.
@@ -385,7 +385,7 @@ func (q *questionnaire) choose(ctx context.Context, question string, words map[s
 		case ok:
 			return word, nil
 		}
-		q.p.Note("  Please type one of the letters.")
+		q.p.Note("  Type one of the letters.")
 	}
 }
 
@@ -416,7 +416,7 @@ func (q *questionnaire) askForm(ctx context.Context, r *client.ElicitRequest) (*
 		if encoding != nil {
 			return nil, encoding
 		}
-		q.p.Note("This would be sent to the server:\n%s", host.Indent(raw))
+		q.p.Note("Parley would send this to the server:\n%s", host.Indent(raw))
 		word, err = q.choose(ctx, "Send it? [y]es, [n]o, [c]ancel, [a]gain: ", map[string]string{"y": "send", "n": wordDecline, "c": wordCancel, "a": wordAccept})
 		if word == "send" {
 			return &mcp.ElicitResult{Action: mcp.ElicitAccept, Content: values}, nil
@@ -430,7 +430,7 @@ func (q *questionnaire) askForm(ctx context.Context, r *client.ElicitRequest) (*
 
 // fill asks for each field of a form.
 func (q *questionnaire) fill(ctx context.Context, form *ui.Form) (values map[string]mcp.RawValue, word string, err error) {
-	q.p.Note("Type /decline to say no, /cancel to close the question, at any field.")
+	q.p.Note("At any field, type /decline to decline or /cancel to cancel.")
 	values = make(map[string]mcp.RawValue)
 	for i := range form.Fields {
 		f := &form.Fields[i]

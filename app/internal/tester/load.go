@@ -47,25 +47,24 @@ func (g *group) loadCommand() *cobra.Command {
 	flags := &loadFlags{}
 	cmd := &cobra.Command{
 		Use:   "load [flags] [KEY=VALUE...] SERVER | [KEY=VALUE...] -- COMMAND",
-		Short: "Send many calls to a server and measure how long they take",
-		Long: `Send calls to a server from one or more clients at once, and tell how long they
-took: percentiles, the longest, how many there were in a second, and errors by
-kind. A server that is started for it is started once for each client.
+		Short: "Send many calls to a server and measure their latency",
+		Long: `Send calls to a server from one or more concurrent clients and print the latency
+percentiles, the maximum, the calls per second, and the errors by kind. If the
+server is a command, Parley starts it once for each client.
 
-Each client sends a call when the one before has ended. With --rate calls are due
-at regular times instead, and the time of a call counts from when it was due: what
-a server holds up shows in every call that had to wait for it. Calls that were due
-and could not be sent in time, because all clients still waited, are told; more
-clients help.
+Each client sends a call when its previous one has ended. With --rate, calls are
+scheduled at regular times instead, and the latency of a call starts at its
+scheduled time, so a stall shows in every call that had to wait for it. Parley also
+reports calls that it could not send in time because all clients were still
+waiting; add clients to reduce them.
 
-The calls are those of --method, by default tools/list, or with --call those of a
-tool, with KEY=VALUE before the server or --args as in 'parley call'. What a server
-lets clients keep is asked for all the same, and nothing is sent twice. The times
-are those of calls without error.
+Each call uses --method, by default tools/list, or with --call a tool, with
+KEY=VALUE before the server or --args as in 'parley call'. Parley does not use
+cached responses and does not retry. Only calls without errors count for latency.
 
-It runs for 10 seconds if neither --duration nor --requests is given, and has up to
-` + fmt.Sprint(load.MaxClients) + ` clients. Only servers on this machine are meant: for any other one --yes-remote
-says that its operator agrees.`,
+Without --duration and --requests, Parley sends calls for 10 seconds. It uses at most
+` + fmt.Sprint(load.MaxClients) + ` clients. For a server that is not on this machine, pass --yes-remote to confirm
+that its operator agrees.`,
 		Example: `  parley load -- ./server
   parley load --clients 20 --rate 500 --duration 30s http://localhost:3000/mcp
   parley load --requests 1000 --call add a=2 b=3 --json everything`,
@@ -83,10 +82,10 @@ says that its operator agrees.`,
 	}
 	f := cmd.Flags()
 	f.IntVarP(&flags.clients, "clients", "c", 1, "`NUMBER` of clients, each with a connection and one call at a time")
-	f.Float64Var(&flags.rate, "rate", 0, "`CALLS` per second of all clients together (default: as many as they can)")
-	f.DurationVar(&flags.duration, "duration", 0, "`TIME` for which calls are sent (default: 10s, or until --requests)")
-	f.Int64Var(&flags.requests, "requests", 0, "`NUMBER` of calls to send in all (default: no limit)")
-	f.DurationVar(&flags.timeout, "timeout", 10*time.Second, "`TIME` after which a call without an answer is an error")
+	f.Float64Var(&flags.rate, "rate", 0, "`CALLS` per second of all clients together (default: as many as possible)")
+	f.DurationVar(&flags.duration, "duration", 0, "`TIME` to send calls for (default: 10s, or until --requests)")
+	f.Int64Var(&flags.requests, "requests", 0, "total `NUMBER` of calls to send (default: no limit)")
+	f.DurationVar(&flags.timeout, "timeout", 10*time.Second, "`TIME` after which a call without a response is an error")
 	f.StringVar(&flags.method, "method", "tools/list", "`METHOD` to call")
 	f.StringVar(&flags.params, "params", "", "params of the method as one `JSON` object")
 	f.StringVar(&flags.call, "call", "", "`TOOL` to call, instead of a method")
@@ -101,9 +100,9 @@ func loadTarget(cmd *cobra.Command, all, rest []string) (connect.Target, error) 
 	taken := len(all) - len(rest)
 	switch {
 	case dash < 0 && len(rest) > 1, dash > taken:
-		return connect.Target{}, kit.Usagef("%q: write arguments of the tool as KEY=VALUE; one server is meant, and a command with arguments stands after --", rest[0])
+		return connect.Target{}, kit.Usagef("%q: tool arguments must be KEY=VALUE; name one server, and write a command with arguments after --", rest[0])
 	case dash >= 0 && (len(rest) == 0 || rest[0] == ""):
-		return connect.Target{}, kit.Usagef("a command belongs after --, such as: parley load -- ./server")
+		return connect.Target{}, kit.Usagef("write the command after --, for example: parley load -- ./server")
 	}
 	return connect.Target{Words: rest, Command: dash >= 0}, nil
 }
@@ -113,22 +112,22 @@ func (l *loadFlags) check(given []string) error {
 	isCall := l.call != ""
 	switch {
 	case l.clients < 1:
-		return kit.Usagef("--clients %d: there must be one at least", l.clients)
+		return kit.Usagef("--clients %d: must be at least 1", l.clients)
 	case l.duration < 0 || l.requests < 0 || l.rate < 0 || l.timeout <= 0:
-		return kit.Usagef("--duration, --requests, --rate and --timeout are not below nothing")
+		return kit.Usagef("--duration, --requests, --rate and --timeout must not be negative")
 	case isCall && (l.method != "tools/list" || l.params != ""):
-		return kit.Usagef("--call is a method of its own; leave out --method and --params")
+		return kit.Usagef("--call cannot be used with --method or --params")
 	case !isCall && (len(given) > 0 || l.args != ""):
-		return kit.Usagef("KEY=VALUE and --args are arguments of a tool; name it with --call")
+		return kit.Usagef("KEY=VALUE and --args are tool arguments; name the tool with --call")
 	case l.args != "" && len(given) > 0:
-		return kit.Usagef("give the arguments as KEY=VALUE or with --args, not both")
+		return kit.Usagef("arguments cannot be given both as KEY=VALUE and with --args")
 	}
 	for flag, text := range map[string]string{"args": l.args, "params": l.params} {
 		if text == "" {
 			continue
 		}
 		if err := model.CheckObject(mcp.RawValue(text)); err != nil {
-			return kit.Usagef("--%s: that is no JSON object: %w", flag, err)
+			return kit.Usagef("--%s: must be a JSON object: %w", flag, err)
 		}
 	}
 	return nil
@@ -202,7 +201,7 @@ func remoteLoad(s *host.Server, agreed bool) error {
 	if err == nil && oauth.LoopbackHost(u.Hostname()) {
 		return nil
 	}
-	return kit.Usagef("the server %s is not on this machine: many calls could harm it, and others who use it; give --yes-remote if its operator agrees", host.EscapeLine(s.Name))
+	return kit.Usagef("the server %s is not on this machine: many calls could harm it and its other users; pass --yes-remote if its operator agrees", host.EscapeLine(s.Name))
 }
 
 // caller makes the call of each request. The schema of a tool is asked for once.
@@ -291,10 +290,10 @@ func loadText(r *load.Report) string {
 		fmt.Fprintf(&b, "latency  p50 %s  p90 %s  p99 %s  p99.9 %s  max %s  mean %s\n", ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.Max), ms(l.Mean))
 	}
 	if r.Rate > 0 {
-		fmt.Fprintf(&b, "rate     %g per second; times count from when a call was due\n", r.Rate)
+		fmt.Fprintf(&b, "rate     %g per second; latency starts at the scheduled time of a call\n", r.Rate)
 	}
 	if r.NotSent > 0 {
-		fmt.Fprintf(&b, "not sent %d, which were due while all clients waited; give more --clients or a lower --rate\n", r.NotSent)
+		fmt.Fprintf(&b, "not sent %d, scheduled while all clients were waiting; use more --clients or a lower --rate\n", r.NotSent)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.Errors)) {
 		fmt.Fprintf(&b, "errors   %d  %s\n", r.Errors[kind], kind)

@@ -47,17 +47,17 @@ func (pk *packer) packageCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "package [flags] [SERVER | -- COMMAND]",
 		Short: "Write the server.json that describes a server to registries",
-		Long: `Write the file server.json, by which registries of MCP servers list a server, in
-the schema of 2025-12-11. What the flags do not say the server itself is asked
-for, if one is named: its name, title, description, version and website. Packages
-and URLs are named by flags. The result is checked as 'parley package check' does,
-and not written if it is not valid; the exit code is 6 then.
+		Long: `Write a server.json, the file that MCP server registries use to list a server, in
+the schema of 2025-12-11. If you name a server, Parley asks it for the values that
+the flags do not set: its name, title, description, version and website. Flags name
+packages and URLs. Parley checks the result as 'parley package check' does. If it is
+invalid, Parley does not write it and the exit code is 6.
 
-Environment variables, headers and variables are written as NAME or NAME=VALUE,
-arguments as --name, --name=VALUE, VALUE or <hint>, a word for what the person fills
-in. Options follow after commas: required, secret, repeated, value=, default=,
-placeholder=, format=, choices=A|B, and at the end description=, which takes all
-that follows.`,
+Write environment variables, headers and variables as NAME or NAME=VALUE, and
+arguments as --name, --name=VALUE, VALUE or <hint>, a name for a value that the user
+fills in. Options follow after commas: required, secret, repeated, value=, default=,
+placeholder=, format=, choices=A|B, and last description=, which includes all text
+after it.`,
 		Example: `  parley package --name io.github.ada/words --package npm:@ada/words -- ./words
   parley package --name com.example/words --remote https://example.com/mcp \
       --remote-header 'X-API-Key,required,secret,description=Key of the API' -- ./words
@@ -74,26 +74,26 @@ that follows.`,
 
 func (f *packageFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.out, "out", "server.json", "`FILE` to write; - is standard output")
-	set.BoolVar(&f.force, "force", false, "write over the file if it is there already")
-	set.StringVar(&f.name, "name", "", "`NAME` in the registry, such as io.github.ada/words (default: that of the server)")
-	set.StringVar(&f.title, "title", "", "`TITLE` for people (default: that of the server)")
-	set.StringVar(&f.description, "description", "", "`TEXT` that says what the server does, at most 100 characters (default: that of the server)")
-	set.StringVar(&f.version, "version", "", "`VERSION` of the server (default: that of the server)")
-	set.StringVar(&f.website, "website", "", "`URL` of its website (default: that of the server)")
-	set.StringVar(&f.repository, "repository", "", "`URL` of its sources at GitHub or GitLab")
+	set.BoolVar(&f.force, "force", false, "overwrite an existing file")
+	set.StringVar(&f.name, "name", "", "`NAME` in the registry, such as io.github.ada/words (default: from the server)")
+	set.StringVar(&f.title, "title", "", "`TITLE` to display (default: from the server)")
+	set.StringVar(&f.description, "description", "", "`TEXT` that describes the server, at most 100 characters (default: from the server)")
+	set.StringVar(&f.version, "version", "", "`VERSION` of the server (default: from the server)")
+	set.StringVar(&f.website, "website", "", "`URL` of its website (default: from the server)")
+	set.StringVar(&f.repository, "repository", "", "`URL` of its source repository on GitHub or GitLab")
 	set.StringVar(&f.subfolder, "subfolder", "", "`FOLDER` of the server in the repository")
-	set.StringArrayVar(&f.packages, "package", nil, "`PACKAGE` to install it from: npm:NAME@VERSION, pypi:…, nuget:…, oci:IMAGE:TAG or mcpb:URL;\nwithout @VERSION that of the server; may be given several times")
+	set.StringArrayVar(&f.packages, "package", nil, "`PACKAGE` to install it from: npm:NAME@VERSION, pypi:…, nuget:…, oci:IMAGE:TAG or mcpb:URL;\nwithout @VERSION, the server's version (repeatable)")
 	set.StringVar(&f.runtime, "runtime", "", "`PROGRAM` that starts the packages, such as npx, uvx or docker")
-	set.StringArrayVar(&f.runtimeArgs, "runtime-arg", nil, "`ARGUMENT` of that program; may be given several times")
-	set.StringArrayVar(&f.arguments, "arg", nil, "`ARGUMENT` of the packages; may be given several times")
-	set.StringArrayVar(&f.env, "env", nil, "environment `VARIABLE` of the packages; may be given several times")
-	set.StringVar(&f.serves, "serves", "", "`URL` at which the packages serve once they were started (default: standard input and output)")
+	set.StringArrayVar(&f.runtimeArgs, "runtime-arg", nil, "`ARGUMENT` of that program (repeatable)")
+	set.StringArrayVar(&f.arguments, "arg", nil, "`ARGUMENT` of the packages (repeatable)")
+	set.StringArrayVar(&f.env, "env", nil, "environment `VARIABLE` of the packages (repeatable)")
+	set.StringVar(&f.serves, "serves", "", "`URL` where the started packages serve (default: standard input and output)")
 	set.StringVar(&f.sha256, "sha256", "", "SHA-256 `HASH` of the bundle of the mcpb package")
-	set.StringVar(&f.bundle, "bundle", "", "`FILE` with the bundle of the mcpb package, whose hash is written")
-	set.StringArrayVar(&f.remotes, "remote", nil, "`URL` of the server, over Streamable HTTP; may be given several times")
-	set.StringArrayVar(&f.remoteSSE, "remote-sse", nil, "`URL` of the server, over HTTP+SSE; may be given several times")
-	set.StringArrayVar(&f.headers, "remote-header", nil, "`HEADER` that the servers at URLs want; may be given several times")
-	set.StringArrayVar(&f.at, "variable", nil, "`VARIABLE` that is in braces in these URLs; may be given several times")
+	set.StringVar(&f.bundle, "bundle", "", "bundle `FILE` of the mcpb package, to compute its hash")
+	set.StringArrayVar(&f.remotes, "remote", nil, "`URL` of the server, over Streamable HTTP (repeatable)")
+	set.StringArrayVar(&f.remoteSSE, "remote-sse", nil, "`URL` of the server, over HTTP+SSE (repeatable)")
+	set.StringArrayVar(&f.headers, "remote-header", nil, "`HEADER` that the servers at URLs require (repeatable)")
+	set.StringArrayVar(&f.at, "variable", nil, "`VARIABLE` in braces in these URLs (repeatable)")
 }
 
 // writePackage writes server.json.
@@ -125,7 +125,7 @@ func (pk *packer) writePackage(cmd *cobra.Command, args []string, f *packageFlag
 	findings := registry.Check(text)
 	if !registry.Valid(findings) {
 		pk.noteFindings(findings)
-		pk.Note("parley: server.json is not written, since it would not be valid")
+		pk.Note("parley: did not write server.json, because it would be invalid")
 		return &kit.SilentError{Code: kit.ExitContract}
 	}
 	if err := pk.writeOut(text, f); err != nil {
@@ -174,7 +174,7 @@ func (f *packageFlags) document() (*registry.Server, error) {
 		}
 		doc.Repository = &registry.Repository{URL: f.repository, Source: source, Subfolder: f.subfolder}
 	case f.subfolder != "":
-		return nil, kit.Usagef("--subfolder goes with --repository")
+		return nil, kit.Usagef("--subfolder requires --repository")
 	}
 	var err error
 	if doc.Packages, err = f.packaged(); err != nil {
@@ -188,7 +188,7 @@ func (f *packageFlags) document() (*registry.Server, error) {
 func (f *packageFlags) packaged() (list []registry.Package, err error) {
 	alone := len(f.arguments) + len(f.runtimeArgs) + len(f.env) + len(f.serves) + len(f.sha256) + len(f.bundle) + len(f.runtime)
 	if len(f.packages) == 0 && alone > 0 {
-		return nil, kit.Usagef("--arg, --runtime, --runtime-arg, --env, --serves, --sha256 and --bundle are about packages: give --package")
+		return nil, kit.Usagef("--arg, --runtime, --runtime-arg, --env, --serves, --sha256 and --bundle require --package")
 	}
 	hash, err := f.hash()
 	if err != nil {
@@ -220,7 +220,7 @@ func (f *packageFlags) packaged() (list []registry.Package, err error) {
 		}
 	}
 	if hash != "" && bundles != 1 {
-		return nil, kit.Usagef("--sha256 and --bundle are about one package of mcpb, and there are %d", bundles)
+		return nil, kit.Usagef("--sha256 and --bundle require exactly one mcpb package, not %d", bundles)
 	}
 	return list, nil
 }
@@ -229,7 +229,7 @@ func (f *packageFlags) packaged() (list []registry.Package, err error) {
 func (f *packageFlags) hash() (string, error) {
 	switch {
 	case f.sha256 != "" && f.bundle != "":
-		return "", kit.Usagef("--sha256 and --bundle say the same; give one of them")
+		return "", kit.Usagef("--sha256 and --bundle cannot be used together")
 	case f.bundle == "":
 		return f.sha256, nil
 	}
@@ -254,7 +254,7 @@ func (f *packageFlags) remote() (list []registry.Transport, err error) {
 		list = append(list, registry.Transport{Type: registry.TransportSSE, URL: u})
 	}
 	if len(list) == 0 && len(f.headers)+len(f.at) > 0 {
-		return nil, kit.Usagef("--remote-header and --variable are about servers at URLs: give --remote or --remote-sse")
+		return nil, kit.Usagef("--remote-header and --variable require --remote or --remote-sse")
 	}
 	headers, err := parsed("--remote-header", f.headers, registry.ParseVariable)
 	if err != nil {
@@ -303,7 +303,7 @@ func (pk *packer) writeOut(text []byte, f *packageFlags) error {
 	}
 	file, err := os.OpenFile(f.out, how, 0o644) // it is to be published
 	if errors.Is(err, fs.ErrExist) {
-		return kit.Usagef("%s is there already; --force writes over it, and --out names another file", f.out)
+		return kit.Usagef("%s already exists; overwrite it with --force, or name another file with --out", f.out)
 	}
 	if err != nil {
 		return kit.Usagef("--out: %w", err)

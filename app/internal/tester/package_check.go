@@ -18,18 +18,18 @@ func (pk *packer) packageCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a server.json",
-		Long: `Check a server.json: members and their types, names, versions, URLs, hashes,
-lengths, arguments and variables, by the schema of 2025-12-11 and by what
-registries demand beyond it. Nothing is fetched. Each finding has its line and
-place, a reason and a mend. An error is what a registry refuses, or a secret that
-is given away; a warning is likely to be a mistake. The exit code is 6 if there
-are errors, or with --strict if there is anything. FILE is - for standard input.`,
+		Long: `Check a server.json: fields and their types, names, versions, URLs, hashes,
+lengths, arguments and variables, against the schema of 2025-12-11 and the
+additional requirements of registries. Parley fetches nothing. Each finding has a
+line and location, a reason and a fix. An error is a value that a registry rejects,
+or an exposed secret; a warning is a likely mistake. The exit code is 6 if there are
+errors, or with --strict any findings. FILE is - for standard input.`,
 		Example: `  parley package check server.json
   parley package check --json server.json`,
 		Args: kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error { return pk.checkPackage(args[0], strict) },
 	}
-	cmd.Flags().BoolVar(&strict, "strict", false, "let warnings count as errors do")
+	cmd.Flags().BoolVar(&strict, "strict", false, "treat warnings as errors")
 	return cmd
 }
 

@@ -24,23 +24,24 @@ func (g *group) recordCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record --out FILE [flags] SERVER | -- COMMAND",
 		Short: "Record a session with a server in a file",
-		Long: `Record what goes between a client and a server in a file, a cassette, which
-'parley replay' serves again or holds another server to.
+		Long: `Record the traffic between a client and a server in a file, a cassette. 'parley
+replay' can serve the recording again, or compare another server with it.
 
-Without more it is a server on standard input and output: put it in front of the
-command of a server in the configuration of any client, and every frame goes
-through as it is, both ways, and into the file. Of a server at a URL, that is what
-it sends; what the client sends is a message each. At a terminal, and with --list,
---call or --method, it has a session of its own instead: it lists everything, or calls
-what is asked for.
+By default, record is a stdio server: put it in front of a server's command in the
+configuration of any client. It passes every frame through unchanged in both
+directions, and records it. With a server at a URL, this applies to the frames the
+server sends; each client frame is recorded as one message. At a terminal, and with
+--list, --call or --method, record opens its own session instead: it lists
+everything, or makes the calls you specify.
 
-With --http it is a server over HTTP, for clients of this machine. What goes between
-them and a server at a URL goes through as it is; a command is served at /mcp as
-'parley bridge' does, and what its clients see is recorded. Ctrl-C ends it.
+With --http, record is an HTTP server for clients on this machine. Traffic between
+them and a server at a URL passes through unchanged. A command is served at /mcp as
+'parley bridge' does, and the recording has the traffic with bridge's clients.
+Ctrl-C stops it.
 
-The file is JSON lines: first what it is, then each frame with its sender and its
-time. Secrets are masked, as 'parley trace --help' says; look at it all the same
-before you give it away.`,
+The file consists of JSON lines: a header, then each frame with its sender and
+time. Secrets are masked as described in 'parley trace --help', but check the file
+before you share it.`,
 		Example: `  parley record --out notes.cassette --list everything
   parley record --out echo.cassette --call echo message=hello -- ./server
   parley record --out far.cassette --http :8080 https://example.com/mcp
@@ -50,8 +51,8 @@ before you give it away.`,
 			return g.record(cmd, args, file, address, secrets, session)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "out", "o", "", "`FILE` to write; one that is there must be a cassette, and is replaced")
-	cmd.Flags().StringVar(&address, "http", "", "stand in front of the server for clients over HTTP on this `ADDRESS`, such as :8080")
+	cmd.Flags().StringVarP(&file, "out", "o", "", "`FILE` to write; an existing cassette is replaced")
+	cmd.Flags().StringVar(&address, "http", "", "listen for HTTP clients on this `ADDRESS`, such as :8080")
 	secrets.flags(cmd.Flags())
 	session.flags(cmd.Flags())
 	return cmd
@@ -59,7 +60,7 @@ before you give it away.`,
 
 func (g *group) record(cmd *cobra.Command, args []string, file, address string, secrets *secretFlags, session *sessionFlags) error {
 	if file == "" {
-		return kit.Usagef("say where the recording goes: --out FILE")
+		return kit.Usagef("missing --out FILE: the cassette to write")
 	}
 	t, calls, m, err := g.observation(cmd, args, secrets, session)
 	if err != nil {
@@ -70,7 +71,7 @@ func (g *group) record(cmd *cobra.Command, args []string, file, address string, 
 			return err
 		}
 		if session.asked() {
-			return kit.Usagef("--list, --call and --method are a session of this program's own; with --http clients have theirs")
+			return kit.Usagef("--list, --call and --method cannot be used with --http, which records the sessions of its clients")
 		}
 	}
 	own := g.Streams.InTerminal || session.asked()
@@ -138,7 +139,7 @@ func createCassette(file string) (*os.File, error) {
 	info, err := f.Stat()
 	if err == nil && info.Mode().IsRegular() && info.Size() > 0 {
 		if _, wrong := cassette.NewReader(f); wrong != nil {
-			return nil, errors.Join(kit.Usagef("--out %s: there is a file of that name that is no cassette of this version; name another one", file), f.Close())
+			return nil, errors.Join(kit.Usagef("--out %s: the existing file is not a cassette of this version; name another file", file), f.Close())
 		}
 		if _, err = f.Seek(0, io.SeekStart); err == nil {
 			err = f.Truncate(0)

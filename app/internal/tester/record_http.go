@@ -27,10 +27,10 @@ import (
 // person's sign-ins.
 func localAddress(address string) error {
 	if _, _, err := net.SplitHostPort(address); err != nil {
-		return kit.Usagef("--http %q: write it as HOST:PORT or :PORT", address)
+		return kit.Usagef("--http %q: must be HOST:PORT or :PORT", address)
 	}
 	if kit.ListensEverywhere(address) {
-		return kit.Usagef("--http %q can be reached from other machines, which are not asked who they are; leave the host out", address)
+		return kit.Usagef("--http %q is reachable from other machines, and clients are not authenticated; omit the host", address)
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func (g *group) recordHTTP(ctx context.Context, t connect.Target, s *host.Server
 		FlushInterval: -1,                                                             // at once: a client waits for each message
 		ErrorLog:      slog.NewLogLogger(g.ServerLogger().Handler(), slog.LevelDebug), // of responses that break off
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, "the server gave no answer: "+m.Text(err.Error()), http.StatusBadGateway)
+			http.Error(w, "the server did not respond: "+m.Text(err.Error()), http.StatusBadGateway)
 		},
 	}
 	recording := recorder.HTTP(through)
@@ -77,7 +77,7 @@ func (g *group) recordHTTP(ctx context.Context, t connect.Target, s *host.Server
 			return
 		}
 		if r.Header.Get("Upgrade") != "" {
-			http.Error(w, "connections that change the protocol, such as to WebSocket, are not recorded here", http.StatusNotImplemented)
+			http.Error(w, "protocol upgrades, such as to WebSocket, cannot be recorded", http.StatusNotImplemented)
 			return
 		}
 		recording.ServeHTTP(w, r)

@@ -29,15 +29,14 @@ func (g *group) replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay FILE [--against SERVER | -- COMMAND]",
 		Short: "Serve a recorded session, or compare another server with it",
-		Long: `Serve a cassette, which 'parley record' made, as a server on standard input and
-output: each request gets the answer that was recorded for it, and what the server
-sent beside it. Ids, the order of requests, _meta and progress tokens need not be
-those of the recording. A request that it does not have gets an error that says
-what it has.
+		Long: `Serve a cassette, recorded by 'parley record', as a stdio server. Each request gets
+its recorded response, and the other messages that the server sent with it. Ids, the
+order of requests, _meta and progress tokens can differ from the recording. A request
+that was not recorded gets an error that lists the recorded ones.
 
-With --against, or a command after --, the requests of the recorded client are sent
-to that server instead, and its answers are compared with the recorded ones. The
-differences are printed by their JSON pointers, and the exit code is 6 if there are any.
+With --against, or a command after --, replay sends the recorded requests to that
+server instead, and compares its responses with the recorded ones. It prints each
+difference with its JSON pointer, and the exit code is 6 if there are any.
 ` + kit.Wrap("Not compared are "+cassette.Ignored+".") + `
 Notifications are not compared, nor requests that had no answer. Questions of the
 server are answered as they were in the recording.`,
@@ -51,8 +50,8 @@ server are answered as they were in the recording.`,
 	f := cmd.Flags()
 	f.StringVar(&flags.against, "against", "", "send the recorded requests to this `SERVER` and compare: its name, its URL, or \"everything\"")
 	f.StringVar(&flags.http, "http", "", "serve over HTTP on this `ADDRESS`, such as :8080, instead of standard input and output")
-	f.StringArrayVar(&flags.ignore, "ignore", nil, "do not compare what is at this JSON `POINTER` or beneath it; * is any name; may be given several times")
-	f.DurationVar(&flags.timeout, "timeout", time.Minute, "how long one request may take, with --against")
+	f.StringArrayVar(&flags.ignore, "ignore", nil, "do not compare values at or below this JSON `POINTER`; * matches any name (repeatable)")
+	f.DurationVar(&flags.timeout, "timeout", time.Minute, "with --against, timeout of one request")
 	flags.flags(f)
 	return cmd
 }
@@ -63,17 +62,17 @@ func (g *group) replay(cmd *cobra.Command, args []string, flags *replayFlags) er
 	case dash == 1 && flags.against == "" && len(args) > 1:
 		t = connect.Target{Words: args[1:], Command: true}
 	case dash >= 0:
-		return kit.Usagef("write: parley replay FILE [--against SERVER | -- COMMAND]")
+		return kit.Usagef("missing FILE; use parley replay FILE [--against SERVER | -- COMMAND]")
 	case len(args) > 1:
-		return kit.Usagef("one file is meant; the server to compare with stands behind --against, or its command behind --")
+		return kit.Usagef("replay accepts one FILE; name the server to compare with after --against, or its command after --")
 	case flags.against != "":
 		t = connect.Target{Words: []string{flags.against}}
 	case len(flags.ignore) > 0 || cmd.Flags().Changed("timeout"):
-		return kit.Usagef("--ignore and --timeout go with --against, or a command behind --")
+		return kit.Usagef("--ignore and --timeout require --against, or a command after --")
 	}
 	if cmd.Flags().Changed("http") {
 		if len(t.Words) > 0 {
-			return kit.Usagef("--http serves the recording, and --against or a command compares with it; leave one out")
+			return kit.Usagef("--http cannot be used with --against or a command: it serves the recording")
 		}
 		if err := localAddress(flags.http); err != nil {
 			return err
@@ -81,7 +80,7 @@ func (g *group) replay(cmd *cobra.Command, args []string, flags *replayFlags) er
 	}
 	for _, pointer := range flags.ignore {
 		if !strings.HasPrefix(pointer, "/result") && !strings.HasPrefix(pointer, "/error") {
-			return kit.Usagef("--ignore %q: write a JSON pointer that begins with /result or /error", pointer)
+			return kit.Usagef("--ignore %q: must be a JSON pointer that begins with /result or /error", pointer)
 		}
 	}
 	file, err := os.Open(args[0])
@@ -94,7 +93,7 @@ func (g *group) replay(cmd *cobra.Command, args []string, flags *replayFlags) er
 		return kit.Usagef("%s: %w", args[0], err)
 	}
 	if !c.Complete() {
-		g.Note("parley: the recording was not ended in good order: the last messages may be missing")
+		g.Note("parley: the recording did not end cleanly; the last messages might be missing")
 	}
 	if len(t.Words) > 0 {
 		return g.replayAgainst(cmd.Context(), c, t, flags)
@@ -103,7 +102,7 @@ func (g *group) replay(cmd *cobra.Command, args []string, flags *replayFlags) er
 		return g.replayHTTP(cmd.Context(), args[0], flags.http)
 	}
 	if g.Streams.InTerminal {
-		g.Note("parley: serving the recording on standard input and output, where a client is expected; Ctrl-D ends it")
+		g.Note("parley: serving the recording on standard input and output and waiting for a client; Ctrl-D ends it")
 	}
 	streams, err := g.standardStreams()
 	if err != nil {
@@ -131,7 +130,7 @@ func (g *group) replayAgainst(ctx context.Context, c *cassette.Cassette, t conne
 		return g.maskedLog(m, &host.ServerError{Server: s.Name, State: host.StateStarting, Err: err})
 	}
 	if report.Compared == 0 && len(report.Differences) == 0 {
-		return kit.Usagef("the cassette has no request with an answer: there is nothing to compare")
+		return kit.Usagef("the cassette has no request with a response to compare")
 	}
 	if g.JSON {
 		err = g.PrintJSON(report)
@@ -139,7 +138,7 @@ func (g *group) replayAgainst(ctx context.Context, c *cassette.Cassette, t conne
 		err = g.Print(reportText(report))
 	}
 	if report.Masked > 0 {
-		g.Note("parley: %d requests were sent with marks in the place of secrets that were masked when they were recorded", report.Masked)
+		g.Note("parley: sent %d requests with marks instead of secrets, which the recording masked", report.Masked)
 	}
 	if err == nil && len(report.Differences) > 0 {
 		err = &kit.SilentError{Code: kit.ExitContract}
@@ -165,7 +164,7 @@ func reportText(r *cassette.Report) string {
 		fmt.Fprintf(&b, "%d of %d answers differ", len(r.Differences), r.Compared)
 	}
 	if r.Skipped > 0 {
-		fmt.Fprintf(&b, "; %d requests had none in the recording or stay open", r.Skipped)
+		fmt.Fprintf(&b, "; %d requests had no response in the recording or stay open", r.Skipped)
 	}
 	return b.String() + "\n"
 }

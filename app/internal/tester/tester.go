@@ -1,5 +1,5 @@
-// Package tester has the commands that test servers: they inspect, diagnose, trace, record and replay, load,
-// disturb, compare and package them.
+// Package tester has the commands that test servers: they inspect, check, trace, record, replay, load-test,
+// compare and package them, and inject faults.
 package tester
 
 import (

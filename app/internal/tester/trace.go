@@ -24,24 +24,23 @@ func (g *group) traceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace [flags] SERVER | -- COMMAND",
 		Short: "Show every message between this program and a server",
-		Long: `Connect to a server, list everything that it offers or call what is asked for, and
-show all that goes over the connection: every message in both directions with the
-time since the beginning, heads of HTTP requests and responses, ids of events,
-steps of the connection (process, DNS, TCP, TLS, exit), what was refused and why,
-and what the server writes on standard error.
+		Long: `Connect to a server, list everything it offers or make the calls you specify, and
+show all traffic: every message in both directions with the time since the start,
+headers of HTTP requests and responses, event ids, connection steps (process, DNS,
+TCP, TLS, exit), rejections with their reasons, and the server's standard error.
 
-SERVER is the name of a configured server, a URL, or "everything", which is built in;
-a command stands after --.
+SERVER is the name of a configured server, a URL, or the built-in "everything"; write
+a command after --.
 
-Secrets are masked: values of headers, members and parameters whose names say so, what
-looks like a token or key, values of environment variables with such names, those of
---header and --secret-env, and whatever was once seen in such a place. Look at what you
-give away all the same: nobody can know every secret.
+Parley masks secrets: values of headers, fields and parameters with secret-like names,
+strings that look like a token or key, values of environment variables with such
+names, values of --header and --secret-env, and any value seen before in such a
+place. Parley cannot recognize every secret, so check the output before you share it.
 
-What the server asks for is not answered, but for roots (--root).
+Parley answers no input requests, except for roots (--root).
 
-With --json each event is a line of JSON. With --har what goes over HTTP is also
-written to a file in the format HTTP Archive 1.2, which browsers show.`,
+With --json each event is a line of JSON. With --har Parley also writes the HTTP
+traffic to a file in the format HTTP Archive 1.2, which browsers can display.`,
 		Example: `  parley trace everything
   parley trace --call echo message=hello everything
   parley trace --json --har trace.har https://example.com/mcp
@@ -49,7 +48,7 @@ written to a file in the format HTTP Archive 1.2, which browsers show.`,
 		Args: kit.UsageArgs(cobra.ArbitraryArgs),
 		RunE: func(cmd *cobra.Command, args []string) error { return g.trace(cmd, args, har, secrets, session) },
 	}
-	cmd.Flags().StringVar(&har, "har", "", "write HTTP requests and responses to this `FILE`, too")
+	cmd.Flags().StringVar(&har, "har", "", "also write HTTP requests and responses to this `FILE`")
 	secrets.flags(cmd.Flags())
 	session.flags(cmd.Flags())
 	return cmd
@@ -117,7 +116,7 @@ func (g *group) connected(ctx context.Context, s *host.Server, fn func(c *client
 	}
 	if g.LogLevel != "" {
 		if opts.LogLevel = mcp.LogLevel(g.LogLevel); !opts.LogLevel.Valid() {
-			return kit.Usagef("--logs %q: the levels are debug, info, notice, warning, error, critical, alert, emergency", g.LogLevel)
+			return kit.Usagef("--logs %q: must be one of debug, info, notice, warning, error, critical, alert, emergency", g.LogLevel)
 		}
 		opts.OnLog = func(context.Context, *mcp.LogParams) {} // they are among the messages
 	}

@@ -28,8 +28,8 @@ type secretFlags struct {
 }
 
 func (s *secretFlags) flags(f *pflag.FlagSet) {
-	f.StringArrayVar(&s.env, "secret-env", nil, "mask the value of this environment variable `NAME`, too; may be given several times")
-	f.StringArrayVar(&s.public, "allow-name", nil, "leave values of this `NAME` of a member, header or parameter as they are; may be given several times")
+	f.StringArrayVar(&s.env, "secret-env", nil, "also mask the value of environment variable `NAME` (repeatable)")
+	f.StringArrayVar(&s.public, "allow-name", nil, "do not mask fields, headers or parameters of this `NAME` (repeatable)")
 }
 
 // masker makes the Masker of this run one that masks more, since others may read what is shown: whatever
@@ -37,7 +37,7 @@ func (s *secretFlags) flags(f *pflag.FlagSet) {
 func (g *group) masker(s *secretFlags) (*mask.Masker, error) {
 	for _, name := range s.env {
 		if _, ok := os.LookupEnv(name); !ok {
-			return nil, kit.Usagef("--secret-env %q: there is no such environment variable", name)
+			return nil, kit.Usagef("--secret-env %q: environment variable not set", name)
 		}
 	}
 	o := &mask.Options{Values: mask.Environment(os.Environ(), s.env), Public: s.public}
@@ -86,10 +86,10 @@ type sessionFlags struct {
 func (s *sessionFlags) asked() bool { return s.list || len(s.calls)+len(s.methods) > 0 }
 
 func (s *sessionFlags) flags(f *pflag.FlagSet) {
-	f.BoolVar(&s.list, "list", false, "list everything before what --call and --method ask for")
-	f.StringArrayVar(&s.calls, "call", nil, "call a `TOOL`; its arguments follow as KEY=VALUE, or stand in the same word, as in --call 'echo message=hello';\nmay be given several times (default: list everything)")
-	f.DurationVar(&s.timeout, "timeout", 0, "`TIME` that connecting, and then each request, may take (default: that of the server's entry, or 1m)")
-	f.StringArrayVar(&s.methods, "method", nil, "send a request of this `METHOD`, whose params may follow as JSON in the same word, as in\n--method 'resources/read {\"uri\":\"demo://x\"}'; may be given several times")
+	f.BoolVar(&s.list, "list", false, "list everything before --call and --method")
+	f.StringArrayVar(&s.calls, "call", nil, "call a `TOOL`; write its arguments after it as KEY=VALUE, or in the same string, as in\n--call 'echo message=hello' (repeatable) (default: list everything)")
+	f.DurationVar(&s.timeout, "timeout", 0, "timeout as `TIME` for connecting, and for each request (default: from the server entry, or 1m)")
+	f.StringArrayVar(&s.methods, "method", nil, "send a request of this `METHOD`, with optional params as JSON in the same string, as in\n--method 'resources/read {\"uri\":\"demo://x\"}' (repeatable)")
 }
 
 // bound gives a server the times of the flags.
@@ -119,12 +119,12 @@ func (s *sessionFlags) takeArguments(cmd *cobra.Command, args []string) int {
 // plan reads the flags. Words are the arguments of the last --call.
 func (s *sessionFlags) plan(words []string) (calls []toolCall, err error) {
 	if s.timeout < 0 {
-		return nil, kit.Usagef("--timeout: write a time such as 30s")
+		return nil, kit.Usagef("--timeout: must be a time such as 30s")
 	}
 	for i, line := range s.calls {
 		parts, err := kit.Fields(line)
 		if err != nil || len(parts) == 0 {
-			return nil, kit.Usagef("--call %q: write the name of a tool and its arguments, as in --call 'echo message=hello'", line)
+			return nil, kit.Usagef("--call %q: must be a tool name and its arguments, as in --call 'echo message=hello'", line)
 		}
 		if i == len(s.calls)-1 {
 			parts = append(parts, words...)
@@ -137,9 +137,9 @@ func (s *sessionFlags) plan(words []string) (calls []toolCall, err error) {
 	}
 	for _, line := range s.methods {
 		if name, params, _ := strings.Cut(strings.TrimSpace(line), " "); name == "" {
-			return nil, kit.Usagef("--method is empty; write one such as tools/list")
+			return nil, kit.Usagef("--method must not be empty; use one such as tools/list")
 		} else if wrong := model.CheckObject(mcp.RawValue(params)); params != "" && wrong != nil {
-			return nil, kit.Usagef("--method %s: params are no JSON object: %w", name, wrong)
+			return nil, kit.Usagef("--method %s: params must be a JSON object: %w", name, wrong)
 		}
 	}
 	return calls, nil

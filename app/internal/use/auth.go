@@ -18,7 +18,7 @@ import (
 func (g *group) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "List the servers that you are signed in to",
+		Short: "List the servers you are signed in to",
 		Args:  kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s := g.SignIns.Base(cmd.Context())
@@ -34,7 +34,7 @@ func (g *group) statusCommand() *cobra.Command {
 			for _, part := range all {
 				stored, err := part.Status(cmd.Context())
 				if err != nil {
-					return fmt.Errorf("reading the store of tokens: %w", err)
+					return fmt.Errorf("reading the token store: %w", err)
 				}
 				list = append(list, stored...)
 			}
@@ -46,7 +46,7 @@ func (g *group) statusCommand() *cobra.Command {
 	}
 }
 
-// A signInReport is what is stored, as JSON.
+// A signInReport is the JSON form of the stored sign-ins.
 type signInReport struct {
 	Store   string         `json:"store"`
 	Servers []storedTokens `json:"servers"`
@@ -89,7 +89,7 @@ func statusText(list []login.Status, kind string, now time.Time) string {
 		fmt.Fprintf(&b, "%s\n", host.EscapeLine(r.Resource))
 		issuer := r.Issuer
 		if !r.Current {
-			issuer += " (not used any more)"
+			issuer += " (no longer used)"
 		}
 		fmt.Fprintf(&b, "  authorization server: %s\n", host.EscapeLine(issuer))
 		fmt.Fprintf(&b, "  client:               %s\n", host.EscapeLine(r.ClientID))
@@ -100,13 +100,13 @@ func statusText(list []login.Status, kind string, now time.Time) string {
 		fmt.Fprintf(&b, "  scopes:               %s\n", host.EscapeLine(scopes))
 		fmt.Fprintf(&b, "  token:                %s\n", lifeOf(&r, now))
 	}
-	fmt.Fprintf(&b, "Tokens are kept in %s.\n", kind)
+	fmt.Fprintf(&b, "Tokens are stored in %s.\n", kind)
 	return b.String()
 }
 
-// lifeOf says how long tokens last.
+// lifeOf describes how long tokens last.
 func lifeOf(r *login.Status, now time.Time) string {
-	life := "nobody knows how long it lasts"
+	life := "expiry unknown"
 	left := r.Expires.Sub(now)
 	switch {
 	case r.Expires.IsZero():
@@ -117,9 +117,9 @@ func lifeOf(r *login.Status, now time.Time) string {
 	}
 	switch {
 	case r.Refreshable:
-		life += ", and is renewed by itself"
+		life += ", renewed automatically"
 	case !r.Expires.IsZero():
-		life += ", and cannot be renewed: sign in again then"
+		life += ", not renewable: sign in again after that"
 	}
 	if r.Bound {
 		life += "; bound to a key"
@@ -130,10 +130,10 @@ func lifeOf(r *login.Status, now time.Time) string {
 func (g *group) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor URL",
-		Short: "Find out why signing in to a server does not work",
-		Long: `Walk the way to a token for the server at a URL, as far as that goes without
-signing in, and tell of each step how well it went, which rule it breaks, and
-what to do about it.`,
+		Short: "Find out why signing in to a server fails",
+		Long: `Go through the steps to a token for the server at a URL, as far as possible
+without signing in. Report the result of each step, the rule it breaks, and how
+to fix it.`,
 		Example: `  parley auth doctor https://example.com/mcp`,
 		Args:    kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -142,7 +142,7 @@ what to do about it.`,
 	}
 }
 
-// A diagnosis is what was found, as JSON.
+// A diagnosis is the JSON form of the findings.
 type diagnosis struct {
 	URL      string    `json:"url"`
 	Works    bool      `json:"works"`
@@ -201,7 +201,7 @@ func (g *group) diagnose(ctx context.Context, address string) error {
 	case found.Works && sure:
 		err = g.Println("Signing in should work.")
 	case found.Works:
-		err = g.Println("Nothing is known that stands in the way of signing in, but see the warnings.")
+		err = g.Println("Signing in should work, but see the warnings.")
 	default:
 		err = g.Println("Signing in does not work.")
 	}
@@ -211,7 +211,7 @@ func (g *group) diagnose(ctx context.Context, address string) error {
 	return err
 }
 
-// text lays a finding out. Servers wrote parts of it.
+// text formats a finding. Parts of it come from servers and are untrusted.
 func (f *finding) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-8s %s", f.Verdict, f.Step)

@@ -21,18 +21,18 @@ func TestStatusText(t *testing.T) {
   authorization server: https://as.example
   client:               c\u{1b}[1m
   scopes:               r w
-  token:                expires in 10 minutes, and is renewed by itself
+  token:                expires in 10 minutes, renewed automatically
 https://b.example
-  authorization server: https://old.example (not used any more)
+  authorization server: https://old.example (no longer used)
   client:               d
   scopes:               none
-  token:                has expired, and cannot be renewed: sign in again then; bound to a key
+  token:                has expired, not renewable: sign in again after that; bound to a key
 https://c.example
   authorization server: https://as.example
   client:               e
   scopes:               none
-  token:                nobody knows how long it lasts
-Tokens are kept in the drawer.
+  token:                expiry unknown
+Tokens are stored in the drawer.
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -34,17 +34,18 @@ func (g *group) loginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "login URL | NAME",
 		Short: "Sign in to an MCP server",
-		Long: `Sign in to the MCP server at a URL: find out which authorization server it
-trusts, go there in the browser, and keep the tokens. Later commands with
---server URL use them and renew them. NAME is a server of your configuration;
-what its entry says about signing in is used.
+		Long: `Sign in to the MCP server at a URL: find the authorization server it trusts,
+open that server's page in the browser, and store the tokens. Later commands
+with --server URL use and renew them. NAME is a server in your configuration;
+Parley uses the sign-in settings of its entry.
 
-On a machine without a browser --device shows a code and an address to enter it
-at, in a browser anywhere; the authorization server must offer that (RFC 8628).
+On a machine without a browser, use --device: it shows a code and the address
+where you enter it, in a browser on any device. The authorization server must
+support this (RFC 8628).
 
-Tokens are kept in the system's keyring, or where there is none in a file that
-you alone can read; --store chooses, for good. The encrypted file takes its
-passphrase from $PARLEY_PASSPHRASE, or asks.`,
+Parley stores tokens in the system's keyring, or if there is none in a file that
+only you can read. --store chooses the store permanently. For the encrypted
+file, Parley reads the passphrase from $PARLEY_PASSPHRASE, or asks for it.`,
 		Example: `  parley login https://example.com/mcp
   parley login https://example.com/mcp --scope files:write
   parley login https://example.com/mcp --no-browser
@@ -57,42 +58,42 @@ passphrase from $PARLEY_PASSPHRASE, or asks.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.clientID, "client-id", "", "`ID` of a client that was registered at the authorization server")
+	f.StringVar(&flags.clientID, "client-id", "", "`ID` of a client registered with the authorization server")
 	f.StringVar(&flags.secretFile, "client-secret-file", "", "`FILE` with the secret of that client")
-	f.StringVar(&flags.document, "client-metadata", "", "`URL` of a document about a client to be known by, with http://127.0.0.1/callback among its redirect_uris")
-	f.StringArrayVar(&flags.Scopes, "scope", nil, "`SCOPE` to ask for besides those the server wants; may be given several times")
-	f.BoolVar(&flags.NoBrowser, "no-browser", false, "only show the address to open, and read the one that the browser ends at")
-	f.BoolVar(&flags.Device, "device", false, "sign in with a browser on another device, which is shown a code to enter there")
-	f.IntVar(&flags.Port, "port", 0, "`PORT` on this machine that the browser comes back to (default: any)")
-	f.StringVar(&flags.Store, "store", "", "where to keep tokens: `KIND` is keyring, encrypted or file")
-	f.StringVar(&flags.Issuer, "issuer", "", "`URL` of the authorization server to choose, if the server names several")
-	f.StringArrayVar(&flags.AllowHosts, "allow-host", nil, "`HOST` or network with private addresses where authorization servers may be; may be given several times")
+	f.StringVar(&flags.document, "client-metadata", "", "`URL` of a client ID metadata document whose redirect_uris include http://127.0.0.1/callback")
+	f.StringArrayVar(&flags.Scopes, "scope", nil, "`SCOPE` to request in addition to those the server requires (repeatable)")
+	f.BoolVar(&flags.NoBrowser, "no-browser", false, "show the address to open, and read the address where the browser ends up")
+	f.BoolVar(&flags.Device, "device", false, "sign in with a code in a browser on another device")
+	f.IntVar(&flags.Port, "port", 0, "local `PORT` that the browser returns to (default: any)")
+	f.StringVar(&flags.Store, "store", "", "`KIND` of token store: keyring, encrypted or file")
+	f.StringVar(&flags.Issuer, "issuer", "", "`URL` of the authorization server to use, if the server names several")
+	f.StringArrayVar(&flags.AllowHosts, "allow-host", nil, "`HOST` or network with private addresses where authorization servers can be (repeatable)")
 	return cmd
 }
 
-// check refuses flags that do not go together, and reads the secret.
+// check rejects flags that cannot be combined, and reads the secret.
 func (f *loginFlags) check() (secret string, err error) {
 	switch {
 	case f.clientID != "" && f.document != "":
-		return "", kit.Usagef("give --client-id or --client-metadata, not both")
+		return "", kit.Usagef("--client-id and --client-metadata cannot be used together")
 	case f.secretFile != "" && f.clientID == "":
-		return "", kit.Usagef("--client-secret-file goes with --client-id")
+		return "", kit.Usagef("--client-secret-file requires --client-id")
 	case f.Device && (f.NoBrowser || f.Port != 0):
-		return "", kit.Usagef("--device needs no browser here; --no-browser and --port do not go with it")
+		return "", kit.Usagef("--device cannot be used with --no-browser or --port: it needs no browser on this machine")
 	case f.Port < 0 || f.Port > 65535:
-		return "", kit.Usagef("--port %d: there are 1 to 65535", f.Port)
+		return "", kit.Usagef("--port %d: must be 1 to 65535", f.Port)
 	case !slices.Contains([]string{"", secrets.Keyring, secrets.Encrypted, secrets.File}, f.Store):
-		return "", kit.Usagef("--store %q: the stores are keyring, encrypted and file", f.Store)
+		return "", kit.Usagef("--store %q: must be keyring, encrypted or file", f.Store)
 	}
 	if f.document != "" {
 		u, err := oauth.CheckEndpoint(f.document)
 		if err != nil || strings.Trim(u.Path, "/") == "" || u.Scheme != "https" && !oauth.LoopbackHost(u.Hostname()) {
-			return "", kit.Usagef("--client-metadata %q: write the https URL of the document, with its path", connect.Shown(f.document))
+			return "", kit.Usagef("--client-metadata %q: must be the https URL of the document, with its path", connect.Shown(f.document))
 		}
 	}
 	for _, scope := range f.Scopes {
 		if list, err := oauth.ParseScope(scope); err != nil || len(list) != 1 || list[0] != scope {
-			return "", kit.Usagef("--scope %q: write one scope, and --scope once for each", scope)
+			return "", kit.Usagef("--scope %q: must be one scope; repeat --scope for each", scope)
 		}
 	}
 	if f.secretFile == "" {
@@ -101,8 +102,8 @@ func (f *loginFlags) check() (secret string, err error) {
 	return kit.ReadSecret("--client-secret-file", f.secretFile)
 }
 
-// signIn signs in to the server at a URL: it connects to it, and the refusal
-// says what it wants. The connection also shows whether it likes the tokens.
+// signIn signs in to the server at a URL. It connects to the server, whose rejection
+// names its requirements. The connection also shows whether the server accepts the tokens.
 func (g *group) signIn(ctx context.Context, flags *loginFlags, address string) error {
 	if !kit.IsURL(address) {
 		return g.signInEntry(ctx, flags, address)
@@ -143,7 +144,7 @@ func (g *group) signInAt(ctx context.Context, flags *loginFlags, s *connect.Toke
 		return errors.Join(err, reached)
 	}
 	if now == nil {
-		return g.Println(host.EscapeLine(address) + " needs no sign-in")
+		return g.Println(host.EscapeLine(address) + " does not require sign-in")
 	}
 	if err := g.SignIns.Remember(ctx, s); err != nil {
 		return err
@@ -151,7 +152,7 @@ func (g *group) signInAt(ctx context.Context, flags *loginFlags, s *connect.Toke
 	return g.Println(signedInAs(now, s.Kind))
 }
 
-// known makes the client of the flags: it is for one authorization server.
+// known returns the client that the flags describe, for one authorization server.
 func (g *group) known(ctx context.Context, flags *loginFlags, u *url.URL, id, secret string) error {
 	issuer := flags.Issuer
 	if issuer == "" {
@@ -170,8 +171,8 @@ func (g *group) known(ctx context.Context, flags *loginFlags, u *url.URL, id, se
 	return nil
 }
 
-// renewFor signs in anew if the person wants to be known by another client, or
-// at another authorization server, than the tokens are from.
+// renewFor signs in again if the user chose another client or another authorization server than
+// the one that issued the tokens.
 func (g *group) renewFor(ctx context.Context, flags *loginFlags, s *connect.Tokens, u *url.URL) error {
 	now, err := s.At(ctx, u)
 	if err != nil || now == nil {
@@ -185,8 +186,7 @@ func (g *group) renewFor(ctx context.Context, flags *loginFlags, s *connect.Toke
 	return err
 }
 
-// moreScopes asks for the scopes of the flags, if the tokens that there were
-// before lack some.
+// moreScopes requests the scopes of the flags if the existing tokens lack some.
 func (g *group) moreScopes(ctx context.Context, flags *loginFlags, s *connect.Tokens, u *url.URL) error {
 	if len(flags.Scopes) == 0 {
 		return nil
@@ -200,7 +200,7 @@ func signedInAs(s *login.Status, kind string) string {
 	if len(s.Scopes) > 0 {
 		text += ", scopes " + host.EscapeLine(oauth.JoinScope(s.Scopes))
 	}
-	return text + "; tokens are kept in " + kind
+	return text + "; tokens are stored in " + kind
 }
 
 func (g *group) logoutCommand() *cobra.Command {
@@ -208,9 +208,9 @@ func (g *group) logoutCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logout [URL | NAME]",
 		Short: "Sign out of an MCP server",
-		Long: `Have the tokens for the server at a URL revoked, and forget them, or those of a
-server of your configuration. Without either, those of the only server that you
-are signed in to, or with --all of all.`,
+		Long: `Revoke and delete the tokens for the server at a URL or for a server in your
+configuration. Without an argument, sign out of the only server you are signed
+in to; with --all, of all servers.`,
 		Example: `  parley logout https://example.com/mcp
   parley logout --all`,
 		Args: kit.UsageArgs(cobra.MaximumNArgs(1)),
@@ -224,7 +224,7 @@ are signed in to, or with --all of all.`,
 
 func (g *group) signOut(ctx context.Context, args []string, all bool) error {
 	if all && len(args) > 0 {
-		return kit.Usagef("give a URL or --all, not both")
+		return kit.Usagef("a URL or NAME cannot be used together with --all")
 	}
 	if g.SignIns.Base(ctx).Err != nil {
 		return g.SignIns.Base(ctx).Err
@@ -244,12 +244,12 @@ func (g *group) signOut(ctx context.Context, args []string, all bool) error {
 		for _, at := range list {
 			names = append(names, at.resource)
 		}
-		return kit.Usagef("you are signed in to %s; name one, or give --all", host.EscapeLine(strings.Join(names, " and ")))
+		return kit.Usagef("you are signed in to %s; name one, or use --all", host.EscapeLine(strings.Join(names, " and ")))
 	}
 	var trouble []error
 	for _, at := range list {
 		if err := at.signIns.SignOut(ctx, at.resource); err != nil {
-			trouble = append(trouble, fmt.Errorf("the tokens for %s are forgotten here, but perhaps not revoked: %w", at.resource, err))
+			trouble = append(trouble, fmt.Errorf("the tokens for %s are deleted here, but might not be revoked: %w", at.resource, err))
 			continue
 		}
 		trouble = append(trouble, g.Println("signed out of "+host.EscapeLine(at.resource)))
@@ -257,13 +257,13 @@ func (g *group) signOut(ctx context.Context, args []string, all bool) error {
 	return errors.Join(append(trouble, g.SignIns.Base(ctx).ForgetClients(ctx))...)
 }
 
-// A signedInResource is what the person is signed in to, and by what.
+// A signedInResource is a resource the user is signed in to, with the sign-ins for it.
 type signedInResource struct {
 	signIns  *connect.Tokens
 	resource string
 }
 
-// signedInAt lists what the person is signed in to: at the URL or entry that they named,
+// signedInAt lists the resources the user is signed in to: those of the URL or entry they named,
 // or all.
 func (g *group) signedInAt(ctx context.Context, named []string) ([]signedInResource, error) {
 	var list []signedInResource
@@ -290,7 +290,7 @@ func (g *group) signedInAt(ctx context.Context, named []string) ([]signedInResou
 	for _, s := range from {
 		stored, err := s.Status(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("reading the store of tokens: %w", err)
+			return nil, fmt.Errorf("reading the token store: %w", err)
 		}
 		for _, r := range stored {
 			if at := (signedInResource{s, r.Resource}); !slices.Contains(list, at) {
@@ -301,7 +301,7 @@ func (g *group) signedInAt(ctx context.Context, named []string) ([]signedInResou
 	return list, nil
 }
 
-// signInsOf are those for a URL, by whatever client, or for the name of an entry.
+// signInsOf returns the sign-ins for a URL, with any client, or for a server entry.
 func (g *group) signInsOf(ctx context.Context, target string) ([]*connect.Tokens, *url.URL, error) {
 	if kit.IsURL(target) {
 		u, err := connect.ServerURL(target)
@@ -323,13 +323,13 @@ func (g *group) signInsOf(ctx context.Context, target string) ([]*connect.Tokens
 	return []*connect.Tokens{s}, u, err
 }
 
-// signInEntry signs in to a server of the configuration, as its entry says.
+// signInEntry signs in to a server in the configuration, with the settings of its entry.
 func (g *group) signInEntry(ctx context.Context, flags *loginFlags, name string) error {
 	if _, err := flags.check(); err != nil {
 		return err
 	}
 	if flags.clientID != "" || flags.document != "" {
-		return kit.Usagef("--client-id and --client-metadata go with a URL; the client for %s stands in its entry, as oauth.clientId", name)
+		return kit.Usagef("--client-id and --client-metadata require a URL; set the client for %s in its entry, as oauth.clientId", name)
 	}
 	defer g.SignIns.Close()
 	entry, err := g.RemoteEntry(ctx, name)

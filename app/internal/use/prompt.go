@@ -86,9 +86,9 @@ func (g *group) completeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "complete (prompt NAME | resource TEMPLATE) KEY=PREFIX [KEY=VALUE...]",
 		Short: "Complete an argument of a prompt or template",
-		Long: `Ask the server for values of an argument of a prompt, or of a variable of a
-resource template, that begin like PREFIX. Further KEY=VALUE are arguments that
-are filled in already.`,
+		Long: `Ask the server for values that start with PREFIX, for a prompt argument or a
+variable of a resource template. Further KEY=VALUE pairs are arguments that are
+already filled in.`,
 		Example: `  parley complete prompt briefing city=Par
   parley complete resource 'demo://cities/{country}/{city}' city=M country=France`,
 		Args: kit.UsageArgs(cobra.MinimumNArgs(3)),
@@ -126,7 +126,7 @@ are filled in already.`,
 					}
 				}
 				if result.HasMore {
-					g.Note("parley: there are more; write more of the beginning")
+					g.Note("parley: the server has more values; give a longer prefix")
 				}
 				return nil
 			})

@@ -18,8 +18,8 @@ func (g *group) readCommand() *cobra.Command {
 		Use:     "read [URI]",
 		Aliases: []string{"resources"},
 		Short:   "Read a resource, or list the resources",
-		Long: `Read a resource and write its contents. Without a URI, list the resources and
-templates of the server.`,
+		Long: `Read a resource and write its contents. Without a URI, list the server's
+resources and templates.`,
 		Example: `  parley read
   parley read demo://text > text.txt`,
 		Args: kit.UsageArgs(cobra.MaximumNArgs(1)),
@@ -53,7 +53,7 @@ func (g *group) printContents(list []mcp.ResourceContents) error {
 		case c.Blob == nil:
 			err = g.Print(c.Text)
 		case g.Streams.OutTerminal:
-			err = g.Println(host.ResourceText(c) + "\nIt is not text; write it into a file with > FILE")
+			err = g.Println(host.ResourceText(c) + "\nThe content is binary; redirect it to a file with > FILE")
 		default:
 			if _, err = g.Streams.Out.Write(c.Blob); err != nil {
 				err = fmt.Errorf("writing the resource: %w", err)

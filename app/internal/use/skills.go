@@ -20,10 +20,10 @@ import (
 func (g *group) skillsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "skills",
-		Short: "List, show and verify the skills of a server",
-		Long: `List, show and verify the skills of a server: folders with instructions for a
-model. What they say is a stranger's; nothing of them is run or loaded into a
-model by these commands.`,
+		Short: "List, show and verify a server's skills",
+		Long: `List, show and verify a server's skills: folders with instructions for a model.
+Their content is untrusted. These commands run none of it and load none of it
+into a model.`,
 		Args: kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -39,10 +39,10 @@ model by these commands.`,
 	}
 	show := &cobra.Command{
 		Use:   "show URI [FILE]",
-		Short: "Write a SKILL.md or another file of a skill, if it is what the entry says",
-		Long: `Write the SKILL.md that has the URI, or a file that its skill refers to by a
-relative path. A file that is not what the skill's entry says (listed, size,
-digest, frontmatter) is not written; the exit code is 6 then.`,
+		Short: "Print a SKILL.md or another file of a skill, if it matches the skill's entry",
+		Long: `Print the SKILL.md with this URI, or a file that its skill refers to by a
+relative path. If a file does not match the skill's entry (listed, size, digest,
+frontmatter), Parley does not print it and the exit code is 6.`,
 		Example: `  parley skills show skill://table-review/SKILL.md
   parley skills show skill://table-review/SKILL.md references/checklist.md`,
 		Args: kit.UsageArgs(cobra.RangeArgs(1, 2)),
@@ -53,10 +53,10 @@ digest, frontmatter) is not written; the exit code is 6 then.`,
 	verify := &cobra.Command{
 		Use:   "verify [URI...]",
 		Short: "Read every file of the skills and compare it with its entry",
-		Long: `Read every file of the skills with these URIs, or of all that the server lists,
+		Long: `Read every file of the skills with these URIs, or of all skills the server lists,
 and compare it with the skill's entry: size, digest and frontmatter. The exit
-code is 6 if anything differs. A digest comes from the server too: that it is
-right does not make the skill a good one.`,
+code is 6 if anything differs. The digest comes from the server too, so a correct
+digest does not mean that the skill is safe.`,
 		Example: `  parley skills verify
   parley skills verify skill://table-review/SKILL.md`,
 		RunE: func(cmd *cobra.Command, uris []string) error {
@@ -73,7 +73,7 @@ func (g *group) withSkills(ctx context.Context, fn func(c *client.Client) error)
 	return g.WithOne(ctx, fn)
 }
 
-// allSkills are the entries that a server lists.
+// allSkills returns the entries that a server lists.
 func allSkills(ctx context.Context, c *client.Client) ([]*skills.Skill, error) {
 	list := []*skills.Skill{}
 	for s, err := range skills.List(ctx, c) {
@@ -85,11 +85,11 @@ func allSkills(ctx context.Context, c *client.Client) ([]*skills.Skill, error) {
 	return list, nil
 }
 
-// getSkill is the entry of a skill that the command line names.
+// getSkill returns the entry of a skill that the command line names.
 func getSkill(ctx context.Context, c *client.Client, uri string) (*skills.Skill, error) {
 	var bad *skills.EntryError
 	if _, err := (&skills.Skill{URI: uri}).Resolve("SKILL.md"); errors.As(err, &bad) {
-		return nil, kit.Usagef("%s; parley skills list has the URIs", bad.Reason)
+		return nil, kit.Usagef("%s; run 'parley skills list' for the URIs", bad.Reason)
 	}
 	return skills.Get(ctx, c, uri)
 }
@@ -164,7 +164,7 @@ type shownFile struct {
 // showFile writes a file of a skill as it is, but to a terminal as text.
 func (g *group) showFile(data []byte, verified bool) error {
 	if !verified {
-		g.Note("parley: this skill is dynamic: its files have no digests to compare")
+		g.Note("parley: this skill is dynamic; its files have no digests to compare")
 	}
 	if g.Streams.OutTerminal {
 		return g.Println(string(data))
@@ -184,7 +184,7 @@ type verifiedSkill struct {
 	Problems []skillProblem `json:"problems"`
 }
 
-// A skillProblem is a way in which a skill is not what its entry says.
+// A skillProblem is a difference between a skill and its entry.
 type skillProblem struct {
 	URI    string        `json:"uri"`
 	Reason skills.Reason `json:"reason,omitzero"`
@@ -225,8 +225,8 @@ func (g *group) verifySkills(ctx context.Context, c *client.Client, uris []strin
 	return nil
 }
 
-// verifySkill reads all files of a skill. The error is one of the connection: what the
-// server does wrong is a problem of the skill.
+// verifySkill reads all files of a skill. It returns an error only if the connection fails; mistakes
+// of the server are problems of the skill.
 func verifySkill(ctx context.Context, c *client.Client, s *skills.Skill) (*verifiedSkill, error) {
 	v := &verifiedSkill{URI: s.URI, Dynamic: s.Dynamic, Problems: []skillProblem{}}
 	note := func(uri string, err error) error {
@@ -284,7 +284,7 @@ func (g *group) printVerified(all []*verifiedSkill) error {
 		case len(v.Problems) > 0:
 			t.Add(v.URI, "differs")
 		case v.Dynamic:
-			t.Add(v.URI, "dynamic: only its frontmatter can be checked, which is right")
+			t.Add(v.URI, "dynamic: frontmatter verified; its files have no digests to check")
 		default:
 			t.Add(v.URI, fmt.Sprintf("verified: %d %s, %d bytes", v.Files, plural, v.Bytes))
 		}

@@ -17,19 +17,18 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// A toolTask is the handle of a task whose result is that of a tool.
+// A toolTask is the handle of a task that returns a tool result.
 type toolTask = tasks.Handle[*mcp.CallToolResult]
 
 func (g *group) tasksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tasks",
-		Short: "Look at, wait for and cancel calls that became tasks",
-		Long: `A server may make a task of a call that takes long: 'parley call --task' returns
-at once then and prints the identifier of the task. These commands ask the
-server of the task, which is given with --server, for it. In the place of the
-identifier they take the handle that 'parley call --task --json' prints: it also
-knows the tool, and which questions were answered. 'parley tasks list' is for the
-operator of a server.`,
+		Short: "Show, wait for and cancel calls that became tasks",
+		Long: `A server can turn a long call into a task: 'parley call --task' then returns
+immediately and prints the task's identifier. These commands query the task's
+server, named by --server. Instead of the identifier they also accept the handle
+that 'parley call --task --json' prints: it also records the tool, and which
+input requests were answered. 'parley tasks list' is for operators of a server.`,
 		Args: kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -41,18 +40,18 @@ operator of a server.`,
 		RunE:    g.ofTask(g.taskGet),
 	}, &cobra.Command{
 		Use:   "wait TASK",
-		Short: "Wait for the end of a task, and answer what it asks",
-		Long: `Wait for the end of a task and print the result of its tool, as 'parley call'
-does, with the same exit codes. What the task asks meanwhile is asked at the
-terminal. Ctrl-C ends the waiting, and leaves the task as it is.`,
+		Short: "Wait for a task to end, and answer its input requests",
+		Long: `Wait for a task to end and print the result of its tool, as 'parley call' does,
+with the same exit codes. Parley shows the task's input requests at the terminal.
+Ctrl-C stops waiting and does not cancel the task.`,
 		Example: `  parley tasks wait --server https://example.com/mcp 786512e2-9e0d-44bd-8f29-789f320fe840`,
 		Args:    kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE:    g.ofTask(g.taskWait),
 	}, &cobra.Command{
 		Use:   "cancel TASK",
 		Short: "Ask the server to cancel a task",
-		Long: `Ask the server to cancel a task. It may take a while until the task has ended,
-and it may come to its result all the same: 'parley tasks get' tells.`,
+		Long: `Ask the server to cancel a task. The task can take a while to end, and it can
+still complete with a result: run 'parley tasks get' to see its state.`,
 		Example: `  parley tasks cancel --server https://example.com/mcp 786512e2-9e0d-44bd-8f29-789f320fe840`,
 		Args:    kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE:    g.ofTask(g.taskCancel),
@@ -75,7 +74,7 @@ func (g *group) ofTask(run func(ctx context.Context, h *toolTask) error) func(*c
 	}
 }
 
-// openTask finds the task that a person names: by its identifier, or by a handle.
+// openTask finds the task that the user named, by its identifier or by a handle.
 func openTask(ctx context.Context, c *client.Client, name string) (*toolTask, error) {
 	if strings.HasPrefix(strings.TrimSpace(name), "{") {
 		h, err := tasks.Resume[*mcp.CallToolResult](ctx, c, []byte(name), nil)
@@ -102,7 +101,7 @@ func (g *group) startTask(ctx context.Context, c *client.Client, tool *host.Tool
 		return connect.AtServer(tool.Server, err)
 	}
 	if h.ID() == "" {
-		g.Note("parley: the server gave the result at once; there is no task")
+		g.Note("parley: the server returned the result immediately and created no task")
 		result, err := resultOf(h.Wait(ctx))
 		if err != nil {
 			return connect.AtServer(tool.Server, err)
@@ -110,7 +109,7 @@ func (g *group) startTask(ctx context.Context, c *client.Client, tool *host.Tool
 		return g.printResult(tool.Def.Name, result)
 	}
 	if !g.JSON {
-		g.Note("parley: the call became a task; 'parley tasks wait' waits for its result")
+		g.Note("parley: the call became a task; run 'parley tasks wait' to wait for its result")
 		return g.Println(h.ID())
 	}
 	saved, err := h.MarshalBinary()
@@ -125,7 +124,7 @@ func (g *group) startTask(ctx context.Context, c *client.Client, tool *host.Tool
 	}{tool.Server, tool.Def.Name, h.ID(), saved})
 }
 
-// resultOf is the result of a tool, also of one that failed.
+// resultOf returns the result of a tool, also if the tool failed.
 func resultOf(result *mcp.CallToolResult, err error) (*mcp.CallToolResult, error) {
 	if failed, ok := errors.AsType[*client.ToolError](err); ok {
 		return failed.Result, nil
@@ -156,7 +155,7 @@ func (g *group) taskGet(ctx context.Context, h *toolTask) error {
 	return g.Println(strings.Join(lines, "\n"))
 }
 
-// kept says for how long a server keeps a task.
+// kept describes for how long a server stores a task.
 func kept(t *tasks.Task) string {
 	if t.TTL == 0 {
 		return "without end"
@@ -164,7 +163,7 @@ func kept(t *tasks.Task) string {
 	return "until " + t.Created.Add(t.TTL).Format(time.RFC3339) + " at least"
 }
 
-// A taskState is a task in the JSON of the command "tasks get", as tasks/get says it.
+// A taskState is a task in the JSON of the command "tasks get", as tasks/get returns it.
 type taskState struct {
 	TaskID         string            `json:"taskId"`
 	Status         tasks.Status      `json:"status"`
@@ -222,11 +221,11 @@ func (g *group) taskWait(ctx context.Context, h *toolTask) error {
 	return g.printResult(name, result)
 }
 
-// notOver says that a task goes on although nobody waits for it, if it may.
+// notOver notes that a task might keep running although Parley stopped waiting for it.
 func (g *group) notOver(ctx context.Context, h *toolTask, err error) error {
 	_, nothing := errors.AsType[*client.NoExtensionError](err)
 	if errors.Is(err, client.ErrInputRefused) || errors.Is(err, client.ErrNotCapable) && !nothing || ctx.Err() != nil {
-		g.Note("parley: the task goes on; 'parley tasks wait' waits for it again, 'parley tasks cancel' cancels it: %s", host.EscapeLine(h.ID()))
+		g.Note("parley: the task keeps running; run 'parley tasks wait' to wait for it or 'parley tasks cancel' to cancel it: %s", host.EscapeLine(h.ID()))
 	}
 	return err
 }

@@ -23,25 +23,25 @@ func (g *group) tasksListCommand() *cobra.Command {
 	var most int
 	cmd := &cobra.Command{
 		Use:   "list --tasks DATABASE",
-		Short: "List the tasks that a server keeps, for its operator",
-		Long: `List the tasks of all callers in the database of a server, newest first: the one
-that 'parley serve --tasks' names. There is no such list for the clients of a
-server. It shows what is kept, also of tasks that have ended.`,
+		Short: "List the tasks in a server's database, for its operator",
+		Long: `List the tasks of all callers in a server's database, newest first. The database
+is the one that 'parley serve --tasks' names. Clients of a server cannot list
+tasks. The list includes ended tasks that are still stored.`,
 		Example: `  parley tasks list --tasks tasks.db
   parley tasks list --tasks postgres://parley@db.example/parley --most 20 --json`,
 		Args: kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case dsn == "":
-				return kit.Usagef("say whose tasks: --tasks FILE or --tasks postgres://USER@HOST/NAME")
+				return kit.Usagef("missing --tasks; use --tasks FILE or --tasks postgres://USER@HOST/NAME")
 			case most < 1:
-				return kit.Usagef("--most %d: write a number from 1 on", most)
+				return kit.Usagef("--most %d: must be at least 1", most)
 			}
 			return g.listTasks(cmd.Context(), dsn, most)
 		},
 	}
-	cmd.Flags().StringVar(&dsn, "tasks", "", "`DATABASE` of the tasks: an SQLite file, or postgres://USER@HOST/NAME")
-	cmd.Flags().IntVar(&most, "most", 1000, "list this `NUMBER` of tasks at most")
+	cmd.Flags().StringVar(&dsn, "tasks", "", "task `DATABASE`: an SQLite file, or postgres://USER@HOST/NAME")
+	cmd.Flags().IntVar(&most, "most", 1000, "list at most this `NUMBER` of tasks")
 	return cmd
 }
 

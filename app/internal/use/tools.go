@@ -22,10 +22,10 @@ func (g *group) toolsCommand() *cobra.Command {
 	var provider string
 	cmd := &cobra.Command{
 		Use:   "tools",
-		Short: "List the tools of the servers",
-		Long: `List the tools of the servers. With --for it says how the models of a provider
-are told of them: under which names, and what is left out of their schemas
-because the provider does not take it.`,
+		Short: "List the servers' tools",
+		Long: `List the servers' tools. With --for it shows how a provider's models
+receive them: their names, and the schema keywords removed because the provider
+does not support them.`,
 		Example: `  parley tools
   parley tools --for gemini
   parley tools --json --server 'npx -y @modelcontextprotocol/server-everything stdio'`,
@@ -44,11 +44,11 @@ because the provider does not take it.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&provider, "for", "", "say what is left out for models of this `PROVIDER`: anthropic, openai or gemini")
+	cmd.Flags().StringVar(&provider, "for", "", "show the schema keywords removed for models of this `PROVIDER`: anthropic, openai or gemini")
 	return cmd
 }
 
-// reportDown tells which servers cannot be used. If none can, it is an error.
+// reportDown reports the servers that cannot be used. It returns an error if none can.
 func (g *group) reportDown(h *host.Host, c *host.Catalog) error {
 	if len(c.Down) > 0 && len(c.Down) == len(h.Servers()) {
 		return c.Down[0]
@@ -84,7 +84,7 @@ type listedTool struct {
 	Tool   *mcp.Tool `json:"tool"`
 }
 
-// A listedProblem is a wrong part of a server's answers in the JSON of the command "tools".
+// A listedProblem is an invalid part of a server's answers in the JSON of the command "tools".
 type listedProblem struct {
 	Server string `json:"server"`
 	client.Problem
@@ -124,15 +124,15 @@ func (g *group) callCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call TOOL [KEY=VALUE...]",
 		Short: "Call a tool",
-		Long: `Call a tool with arguments that are written as KEY=VALUE or, with --args, as
-one JSON object. Values are read as the tool's schema says; an array is a,b or
-several KEY=VALUE. Several servers may have a tool of that name: write
-SERVER/TOOL then.
+		Long: `Call a tool with arguments written as KEY=VALUE or, with --args, as one JSON
+object. Parley converts values according to the tool's schema; write an array as
+a,b or as several KEY=VALUE. If several servers have a tool of that name, write
+SERVER/TOOL.
 
-A server may make a task of a call that takes long. Its end is waited for as that
-of any call, and Ctrl-C cancels it; with --task the identifier of the task is
-printed instead, and 'parley tasks' has the rest. A server that is started for
-the command ends with it; the task is lost then unless the server keeps it.`,
+A server can turn a long call into a task. Parley waits for the task to end as for
+any call, and Ctrl-C cancels it. With --task, Parley prints the task's identifier
+instead of waiting; 'parley tasks' does the rest. A server that was started for
+the command ends with it; the task is then lost unless the server stores it.`,
 
 		Example: `  parley call add a=2 b=3
   parley call note tags=red tags='dark blue'
@@ -145,7 +145,7 @@ the command ends with it; the task is lost then unless the server keeps it.`,
 				return err
 			}
 			if args != "" && len(given) > 0 {
-				return kit.Usagef("give the arguments as KEY=VALUE or with --args, not both")
+				return kit.Usagef("arguments cannot be given both as KEY=VALUE and with --args")
 			}
 			return g.withCatalog(cmd.Context(), func(h *host.Host, catalog *host.Catalog) error {
 				tool, err := findTool(catalog, words[0])
@@ -156,7 +156,7 @@ the command ends with it; the task is lost then unless the server keeps it.`,
 				if args == "" {
 					raw, err = model.Arguments(tool.Def.InputSchema, given)
 				} else if wrong := model.CheckObject(raw); wrong != nil {
-					err = fmt.Errorf(`--args: that is no JSON object: %w; write for example --args '{"message":"hello"}'`, wrong)
+					err = fmt.Errorf(`--args: must be a JSON object: %w; for example --args '{"message":"hello"}'`, wrong)
 				}
 				if err != nil {
 					return kit.Usagef("%w", err)
@@ -166,11 +166,11 @@ the command ends with it; the task is lost then unless the server keeps it.`,
 		},
 	}
 	cmd.Flags().StringVar(&args, "args", "", "arguments as one `JSON` object")
-	cmd.Flags().BoolVar(&task, "task", false, "do not wait for a call that becomes a task: print its identifier;\nwith --json also a handle of it, which 'parley tasks' takes")
+	cmd.Flags().BoolVar(&task, "task", false, "if the call becomes a task, print its identifier instead of waiting;\nwith --json also its handle, for 'parley tasks'")
 	return cmd
 }
 
-// findTool finds the tool that a person names.
+// findTool finds the tool that the user named.
 func findTool(c *host.Catalog, name string) (*host.Tool, error) {
 	var found []*host.Tool
 	for _, t := range c.Tools {
@@ -182,17 +182,16 @@ func findTool(c *host.Catalog, name string) (*host.Tool, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return nil, kit.Usagef("there is no tool %q; 'parley tools' lists what there is%s", name, similar(c, name))
+		return nil, kit.Usagef("unknown tool %q%s; run 'parley tools' to list tools", name, similar(c, name))
 	}
 	var names []string
 	for _, t := range found {
 		names = append(names, host.EscapeLine(t.Server+"/"+t.Def.Name))
 	}
-	return nil, kit.Usagef("several servers have a tool %q; write one of %s", name, strings.Join(names, ", "))
+	return nil, kit.Usagef("several servers have a tool %q; use one of %s", name, strings.Join(names, ", "))
 }
 
-// similar suggests tools whose names hold the one that was given, or the other
-// way round.
+// similar suggests tools whose names contain the given name, or are contained in it.
 func similar(c *host.Catalog, name string) string {
 	name = strings.ToLower(name)
 	var names []string
@@ -206,11 +205,11 @@ func similar(c *host.Catalog, name string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return ", perhaps " + strings.Join(names[:min(len(names), 5)], " or ")
+	return "; did you mean " + strings.Join(names[:min(len(names), 5)], " or ") + "?"
 }
 
-// call calls a tool for the person, whose own command is consent enough, unless the
-// administrator denies it.
+// call calls a tool for the user. Their command counts as consent, unless the administrator's rules
+// deny the call.
 func (g *group) call(cmd *cobra.Command, h *host.Host, tool *host.Tool, args mcp.RawValue, task bool) error {
 	if err := g.ManagedDenial(&policy.Query{Kind: policy.KindTool, Server: tool.Server, Name: tool.Def.Name, Arguments: args}); err != nil {
 		return err
@@ -231,8 +230,7 @@ func (g *group) call(cmd *cobra.Command, h *host.Host, tool *host.Tool, args mcp
 	return g.printResult(tool.Def.Name, result)
 }
 
-// printResult writes what a tool gave. A failure goes to the other stream,
-// unless a machine reads.
+// printResult writes a tool's result. A failed result goes to standard error, unless the output is JSON.
 func (g *group) printResult(tool string, result *mcp.CallToolResult) error {
 	text := kit.Contents(result.Content)
 	if untold := result.Untold(); untold != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/parley-mcp/parley/schema/provider"
 )
 
-// profileOf is what a provider takes, by its name.
+// profileOf returns the profile of a provider by its name.
 func profileOf(name string) (provider.Profile, error) {
 	for _, p := range losses.Providers() {
 		if p.ID == name {
 			return p.Profile, nil
 		}
 	}
-	return provider.Profile{}, kit.Usagef("--for %q: write anthropic, openai or gemini", kit.Shorten(host.EscapeLine(name), kit.MaxName))
+	return provider.Profile{}, kit.Usagef("--for %q: must be anthropic, openai or gemini", kit.Shorten(host.EscapeLine(name), kit.MaxName))
 }
 
 // A reducedTool is a tool in the JSON of 'tools --for'.
@@ -33,14 +33,14 @@ type reducedTool struct {
 	Error string `json:"error,omitzero"`
 }
 
-// A lostPart is a part of a tool that a provider does not take.
+// A lostPart is a part of a tool that a provider does not support.
 type lostPart struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
 	Fix  string `json:"fix"`
 }
 
-// toolFor says how the models of a provider are told of a tool.
+// toolFor returns a tool as the models of a provider receive it.
 func toolFor(t *host.Tool, profile provider.Profile) reducedTool {
 	r := reducedTool{Server: t.Server, Tool: t.Def.Name, Name: t.ModelName}
 	losses, err := provider.Check(t.Def, profile)
@@ -53,7 +53,7 @@ func toolFor(t *host.Tool, profile provider.Profile) reducedTool {
 	return r
 }
 
-// printToolsFor says how the models of a provider are told of the tools.
+// printToolsFor prints the tools as the models of a provider receive them.
 func (g *group) printToolsFor(c *host.Catalog, name string) error {
 	profile, err := profileOf(name)
 	if err != nil {
@@ -85,9 +85,9 @@ func (g *group) printToolsFor(c *host.Catalog, name string) error {
 	switch {
 	case len(c.Tools) == 0:
 	case changed == 0:
-		g.Note("Nothing is left out for %s.", name)
+		g.Note("Models of %s accept every tool's schema unchanged.", name)
 	default:
-		g.Note("%d of %d tools lose something for %s: what is left out of their schemas stands in their descriptions, and the servers still check the arguments.", changed, len(c.Tools), name)
+		g.Note("%d of %d tools change for %s: schema keywords that are removed are explained in the descriptions, and the servers still check the arguments.", changed, len(c.Tools), name)
 	}
 	return nil
 }

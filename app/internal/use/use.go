@@ -1,5 +1,5 @@
-// Package use has the commands that use servers by hand: they list and call what servers offer, and sign in
-// to them.
+// Package use has the commands that use MCP servers directly: they list and call tools, prompts and
+// resources, and sign in to servers.
 package use
 
 import (

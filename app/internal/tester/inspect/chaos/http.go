@@ -141,8 +141,8 @@ func (x *exchange) forward(ctx context.Context, whole *decision) {
 	}
 }
 
-// errUnreachable says that the server gave no answer.
-var errUnreachable = errors.New("the server gave no answer")
+// errUnreachable reports that the server did not respond.
+var errUnreachable = errors.New("the server did not respond")
 
 // send sends the request to the server.
 func (x *exchange) send(ctx context.Context, body io.Reader) (*http.Response, error) {

@@ -296,7 +296,7 @@ func TestHTTPRefusals(t *testing.T) {
 		status        int
 		says          string
 	}{
-		{"", "", http.StatusBadGateway, "the server gave no answer: nobody is there"},
+		{"", "", http.StatusBadGateway, "the server did not respond: nobody is there"},
 		{"localhost:1", "", http.StatusBadGateway, "no answer"},
 		{"[::1]", "", http.StatusBadGateway, "no answer"},
 		{"evil.example", "", http.StatusForbidden, "call it as localhost"},

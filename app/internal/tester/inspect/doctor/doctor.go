@@ -148,7 +148,7 @@ func (e *examination) revision(ctx context.Context, version string) error {
 	x := &subject{examination: e, c: c, holder: h, version: version, offer: &offer{version: version, capabilities: c.Capabilities(), types: make(map[string]string), listed: make(map[string][]string)}}
 	x.examine(limited, &state)
 	if limited.Err() != nil && ctx.Err() == nil {
-		x.add("MCP-CONN-003", "the examination", fmt.Sprintf("it was given up after %v: the server answers slowly", e.opts.Revision))
+		x.add("MCP-CONN-003", "the check", fmt.Sprintf("stopped after %v: the server answers slowly", e.opts.Revision))
 	}
 	e.leave(c, version)
 	e.offers = append(e.offers, x.offer)

@@ -56,7 +56,7 @@ func (e *examination) otherCapabilities(from, in *offer) {
 	for _, name := range eraCapabilities {
 		if from.capabilities.Has(name) && !in.capabilities.Has(name) {
 			e.found.add("MCP-ERA-006", contract.Path(append([]string{"capabilities"}, strings.Split(name, ".")...)...),
-				fmt.Sprintf("%q is declared in %s, and not in others", name, from.version), "", in.version)
+				fmt.Sprintf("%q is declared in %s, but not in other versions", name, from.version), "", in.version)
 		}
 	}
 }
@@ -115,14 +115,14 @@ func (e *examination) missing(ctx context.Context, a *again, i int, newest, o *o
 	for _, key := range without(here, there) {
 		if plain, ok := a.lists(ctx, l.kind.Method); ok && !slices.Contains(plain, key) {
 			e.found.add("MCP-ERA-008", contract.Path(l.kind.Member, key),
-				fmt.Sprintf("the %s is listed in %s for a client that can be asked, and not for one that cannot", l.word, newest.version), "", newest.version)
+				fmt.Sprintf("the %s is listed in %s only for clients that accept input requests", l.word, newest.version), "", newest.version)
 			continue
 		}
-		e.found.add(l.missing, contract.Path(l.kind.Member, key), fmt.Sprintf("the %s is there in %s, and missing in others", l.word, newest.version), "", o.version)
+		e.found.add(l.missing, contract.Path(l.kind.Member, key), fmt.Sprintf("the %s exists in %s, but not in other versions", l.word, newest.version), "", o.version)
 	}
 	for _, key := range without(there, here) {
 		if plain, ok := a.lists(ctx, l.kind.Method); !ok || !slices.Contains(plain, key) {
-			e.found.add(l.missing, contract.Path(l.kind.Member, key), fmt.Sprintf("the %s is there in %s, and missing in others", l.word, o.version), "", newest.version)
+			e.found.add(l.missing, contract.Path(l.kind.Member, key), fmt.Sprintf("the %s exists in %s, but not in other versions", l.word, o.version), "", newest.version)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (e *examination) otherTools(newest, o *offer) {
 	}
 	for _, t := range newest.tools {
 		if other := here[t.name]; other != nil && differs(t, other) {
-			e.found.add("MCP-ERA-002", t.path("inputSchema"), fmt.Sprintf("the schema is another one than in %s", newest.version), "", o.version)
+			e.found.add("MCP-ERA-002", t.path("inputSchema"), fmt.Sprintf("the schema differs from the one in %s", newest.version), "", o.version)
 		}
 	}
 }
@@ -219,7 +219,7 @@ func (e *examination) otherTypes(newest, o *offer) {
 		for _, uri := range newest.listed[l.kind.Method] {
 			is, ok := o.types[uri]
 			if was := newest.types[uri]; ok && !sameType(was, is) {
-				e.found.add("MCP-ERA-007", contract.Path(l.kind.Member, uri), fmt.Sprintf("its type is %q, and in %s %q", is, newest.version, was), "", o.version)
+				e.found.add("MCP-ERA-007", contract.Path(l.kind.Member, uri), fmt.Sprintf("the type is %q here, but in %s it is %q", is, newest.version, was), "", o.version)
 			}
 		}
 	}

@@ -1,10 +1,10 @@
-// Package doctor examines a server as its clients, and the models behind them, would see it: in
-// each revision of the protocol that it speaks it reads all that the server offers, sends what a
-// good server must refuse, and compares both with the specification, with what providers of
-// models take and with what is dangerous to people. It calls no tool that could do something.
+// Package doctor checks a server from the view of clients and models. In each protocol version
+// that the server supports, it reads everything the server offers and sends requests that a
+// server must reject. It compares both with the specification, with the limits of model
+// providers, and with known dangers to users. It calls no tool that could have an effect.
 //
-// [Examine] gives a [Report]. Each [Finding] has a code of the table [Codes], a reason, and what
-// to write instead.
+// [Examine] returns a [Report]. Each [Finding] has a code from the table [Codes], a reason and a
+// fix.
 package doctor
 
 import (

@@ -80,7 +80,7 @@ func TestSilentServer(t *testing.T) {
 	})
 }
 
-// A server that is slow at everything ends the examination when its time is over.
+// A server that is slow at everything ends the check when its time is over.
 func TestSlowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(sessions)
@@ -91,13 +91,13 @@ func TestSlowServer(t *testing.T) {
 			}
 		}
 		r, err := examine(t, s, &doctor.Options{Revision: time.Minute})
-		if err != nil || find(r, "MCP-CONN-003", "the examination") == nil {
+		if err != nil || find(r, "MCP-CONN-003", "the check") == nil {
 			t.Errorf("%v\n%s", err, listed(r))
 		}
 	})
 }
 
-// The end of the context ends the examination.
+// The end of the context ends the check.
 func TestContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(sessions)

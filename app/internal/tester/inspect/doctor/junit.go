@@ -47,7 +47,7 @@ func JUnit(r *Report) ([]byte, error) {
 		var lines []string
 		for i := range r.Findings {
 			if f := &r.Findings[i]; f.Code == code.ID {
-				lines = append(lines, fmt.Sprintf("%s: %s\n  clause: %s\n  mend: %s", f.Where, f.Reason, f.Clause, f.Fix))
+				lines = append(lines, fmt.Sprintf("%s: %s\n  clause: %s\n  fix: %s", f.Where, f.Reason, f.Clause, f.Fix))
 			}
 		}
 		text := xmlText(strings.Join(lines, "\n"))

@@ -24,19 +24,19 @@ func (x *subject) list(ctx context.Context, kind lists.Kind) []mcp.RawValue {
 		if unknown, ok := errors.AsType[*answerError](err); !ok || unknown.err.Code != mcp.CodeMethodNotFound {
 			x.failed(ctx, kind.Method, "MCP-CAP-003", err)
 		} else if kind != lists.Templates { // which a server with resources need not have
-			x.add("MCP-CAP-001", kind.Method, fmt.Sprintf("%q is declared, and %s is answered with: %v", kind.Capability, kind.Method, unknown))
+			x.add("MCP-CAP-001", kind.Method, fmt.Sprintf("%q is declared, but %s returns: %v", kind.Capability, kind.Method, unknown))
 		}
 	} else {
 		x.offer.listed[kind.Method] = keysOf(kind, list.Items)
 		x.order(ctx, kind, list)
 		x.cursor(ctx, kind)
 		if len(list.Items) == 0 && kind != lists.Templates && kind != lists.Resources {
-			x.add("MCP-CAP-004", kind.Method, fmt.Sprintf("%q is declared, and there are no %s", kind.Capability, kind.Name))
+			x.add("MCP-CAP-004", kind.Method, fmt.Sprintf("%q is declared, but the server has no %s", kind.Capability, kind.Name))
 		}
 	}
 	for i, p := range list.Pages {
 		if p.Items == 0 && p.Next != nil {
-			x.add("MCP-PAGE-003", kind.Method, fmt.Sprintf("page %d has no items, and a cursor for another page", i+1))
+			x.add("MCP-PAGE-003", kind.Method, fmt.Sprintf("page %d has no items, but a cursor for another page", i+1))
 			break
 		}
 	}
@@ -63,7 +63,7 @@ func (x *subject) order(ctx context.Context, kind lists.Kind, first *lists.List)
 	if slices.Equal(before, after) || !slices.Equal(slices.Sorted(slices.Values(before)), slices.Sorted(slices.Values(after))) {
 		return // another list: something has changed meanwhile
 	}
-	x.add("MCP-PAGE-004", kind.Method, "two requests for the list gave the same items in another order")
+	x.add("MCP-PAGE-004", kind.Method, "two requests for the list returned the same items in different order")
 }
 
 // keysOf are the names of items.
@@ -86,7 +86,7 @@ func (x *subject) cursor(ctx context.Context, kind lists.Kind) {
 	case err != nil:
 		x.failed(ctx, kind.Method+" with an unknown cursor", "", err)
 	case in.Error == nil:
-		x.add("MCP-PAGE-006", kind.Method, "the cursor \"parley-doctor-no-such-cursor\" was answered with a result")
+		x.add("MCP-PAGE-006", kind.Method, "the server returned a result for the cursor \"parley-doctor-no-such-cursor\"")
 	}
 }
 
@@ -97,10 +97,10 @@ func (x *subject) undeclared(ctx context.Context, kind lists.Kind) {
 	}
 	in, err := x.raw(ctx, kind.Method, "", nil)
 	if err != nil {
-		x.failed(ctx, kind.Method+", which is not declared", "", err)
+		x.failed(ctx, kind.Method+" (not declared)", "", err)
 		return
 	}
 	if list, ok := in.Result.Member(kind.Member); ok && in.Error == nil && len(list) > len("[]") {
-		x.add("MCP-CAP-002", kind.Method, fmt.Sprintf("%q is not declared, and %s gives a list", kind.Capability, kind.Method))
+		x.add("MCP-CAP-002", kind.Method, fmt.Sprintf("%q is not declared, but %s returns a list", kind.Capability, kind.Method))
 	}
 }

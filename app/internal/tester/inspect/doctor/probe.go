@@ -24,9 +24,9 @@ const (
 func (x *subject) identity() {
 	switch s := x.c.Server(); {
 	case s == nil:
-		x.add("MCP-BASE-004", "$.server", "it says nothing about itself")
+		x.add("MCP-BASE-004", "$.server", "the server does not return serverInfo")
 	case s.Name == "" || s.Version == "":
-		x.add("MCP-BASE-004", "$.server", fmt.Sprintf("its name is %q and its version %q", s.Name, s.Version))
+		x.add("MCP-BASE-004", "$.server", fmt.Sprintf("the name is %q and the version %q", s.Name, s.Version))
 	}
 	for id := range x.c.Capabilities().Extensions {
 		if err := mcp.ValidExtension(id); err != nil {
@@ -74,16 +74,16 @@ func (x *subject) unknownMethod(ctx context.Context) {
 		x.failed(ctx, noMethod, "", err)
 		return
 	case in.Error == nil:
-		x.add("MCP-BASE-001", noMethod, "it was answered with a result")
+		x.add("MCP-BASE-001", noMethod, "the server returned a result")
 	case in.Error.Code != mcp.CodeMethodNotFound:
-		x.add("MCP-BASE-002", noMethod, fmt.Sprintf("it was answered with the error %d: %s", in.Error.Code, in.Error.Message))
+		x.add("MCP-BASE-002", noMethod, fmt.Sprintf("the server returned the error %d: %s", in.Error.Code, in.Error.Message))
 	}
 	want := http.StatusOK
 	if x.c.Modern() {
 		want = http.StatusNotFound
 	}
 	if status := x.target.Watch.lastStatus(); status != 0 && status != want && in.Error != nil && in.Error.Code == mcp.CodeMethodNotFound {
-		x.add("MCP-HTTP-001", noMethod, fmt.Sprintf("its status is %d, and should be %d", status, want))
+		x.add("MCP-HTTP-001", noMethod, fmt.Sprintf("the status is %d, but must be %d", status, want))
 	}
 }
 
@@ -94,13 +94,13 @@ func (x *subject) served(ctx context.Context, capability, method string, params 
 	case err != nil:
 		x.failed(ctx, method, "", err)
 	case in.Error != nil && in.Error.Code == mcp.CodeMethodNotFound:
-		x.add("MCP-CAP-001", method, fmt.Sprintf("%q is declared, and %s is answered with: %v", capability, method, in.Error))
+		x.add("MCP-CAP-001", method, fmt.Sprintf("%q is declared, but %s returns: %v", capability, method, in.Error))
 	}
 }
 
 // refused asks for something that does not exist.
 func (x *subject) refused(ctx context.Context, id, method, target string, params map[string]any) {
-	where := method + " of what does not exist"
+	where := method + " of an unknown name"
 	in, err := x.raw(ctx, method, target, params)
 	if err != nil {
 		x.failed(ctx, where, "", err)
@@ -109,7 +109,7 @@ func (x *subject) refused(ctx context.Context, id, method, target string, params
 	if in.Error != nil || failedTool(in) {
 		return
 	}
-	x.add(id, where, fmt.Sprintf("%q was answered with a result", target))
+	x.add(id, where, fmt.Sprintf("the server returned a result for %q", target))
 }
 
 // failedTool reports whether an answer is a result of a tool that failed.
@@ -134,7 +134,7 @@ func (x *subject) wrongArguments(ctx context.Context) {
 		if err != nil {
 			x.failed(ctx, mcp.MethodToolsCall+" without required arguments", "", err)
 		} else if in.Error == nil && !failedTool(in) && complete(in) {
-			x.add("MCP-TOOL-012", t.path(), "it was called without the arguments that its schema requires, and answered")
+			x.add("MCP-TOOL-012", t.path(), "a call without the arguments that the schema requires returned a result")
 		}
 		return
 	}

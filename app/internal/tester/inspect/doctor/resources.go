@@ -27,13 +27,13 @@ func (x *subject) prompts(items []mcp.RawValue) {
 		where := contract.Path("prompts", p.Name)
 		switch {
 		case p.Name == "":
-			x.add("MCP-PROMPT-001", where, "its name is empty")
+			x.add("MCP-PROMPT-001", where, "the name is empty")
 		case names[p.Name]:
-			x.add("MCP-PROMPT-002", where, fmt.Sprintf("the name %q is in the list again", p.Name))
+			x.add("MCP-PROMPT-002", where, fmt.Sprintf("the name %q is listed more than once", p.Name))
 		}
 		names[p.Name] = true
 		if strings.TrimSpace(p.Description) == "" {
-			x.add("MCP-PROMPT-003", where, "it is empty")
+			x.add("MCP-PROMPT-003", where, "the description is empty")
 		}
 		texts := []string{p.Description}
 		arguments := make(map[string]bool)
@@ -41,13 +41,13 @@ func (x *subject) prompts(items []mcp.RawValue) {
 			place := contract.Path("prompts", p.Name, "arguments", a.Name)
 			switch {
 			case a.Name == "":
-				x.add("MCP-PROMPT-005", place, "its name is empty")
+				x.add("MCP-PROMPT-005", place, "the name is empty")
 			case arguments[a.Name]:
-				x.add("MCP-PROMPT-004", place, fmt.Sprintf("the name %q is there again", a.Name))
+				x.add("MCP-PROMPT-004", place, fmt.Sprintf("the name %q is used more than once", a.Name))
 			}
 			arguments[a.Name] = true
 			if strings.TrimSpace(a.Description) == "" {
-				x.add("MCP-PROMPT-006", place, "it is empty")
+				x.add("MCP-PROMPT-006", place, "the description is empty")
 			}
 			texts = append(texts, a.Name, a.Description)
 		}
@@ -81,7 +81,7 @@ func (x *subject) resources(ctx context.Context, items []mcp.RawValue) {
 			x.add("MCP-RES-001", where, fmt.Sprintf("the URI is %q", r.URI))
 		}
 		if known[r.URI] {
-			x.add("MCP-RES-002", where, "the URI is in the list again")
+			x.add("MCP-RES-002", where, "the URI is listed more than once")
 		}
 		known[r.URI] = true
 		x.named(where, r.Name, r.Title, r.Description, r.MIMEType)
@@ -95,7 +95,7 @@ func (x *subject) resources(ctx context.Context, items []mcp.RawValue) {
 // named examines what a resource and a template have both.
 func (x *subject) named(where, name, title, description, mimeType string) {
 	if name == "" {
-		x.add("MCP-RES-004", where, "its name is empty")
+		x.add("MCP-RES-004", where, "the name is empty")
 	}
 	if mimeType != "" {
 		if kind, _, err := mime.ParseMediaType(mimeType); err != nil || !strings.Contains(kind, "/") {
@@ -116,11 +116,11 @@ func (x *subject) read(ctx context.Context, where string, r *mcp.Resource) {
 		x.failed(ctx, mcp.MethodResourcesRead+" of "+r.URI, "MCP-RES-008", err)
 		return
 	case len(result.Contents) == 0:
-		x.add("MCP-RES-008", where, "reading it gives no contents")
+		x.add("MCP-RES-008", where, "a read returns no contents")
 	}
 	for _, c := range result.Contents {
 		if c.URI == r.URI && c.MIMEType != "" && r.MIMEType != "" && !sameType(c.MIMEType, r.MIMEType) {
-			x.add("MCP-RES-009", where, fmt.Sprintf("it is listed as %q, and read as %q", r.MIMEType, c.MIMEType))
+			x.add("MCP-RES-009", where, fmt.Sprintf("it is listed as %q, but a read returns %q", r.MIMEType, c.MIMEType))
 		}
 	}
 }
@@ -144,7 +144,7 @@ func (x *subject) templates(items []mcp.RawValue) {
 		x.offer.types[t.URITemplate] = t.MIMEType
 		where := contract.Path("resourceTemplates", t.URITemplate)
 		if known[t.URITemplate] {
-			x.add("MCP-RES-006", where, "the template is in the list again")
+			x.add("MCP-RES-006", where, "the template is listed more than once")
 		}
 		known[t.URITemplate] = true
 		if _, err := uritemplate.Parse(t.URITemplate); err != nil {

@@ -110,7 +110,7 @@ func (s *schemaCheck) part(path []string, m map[string]any, depth int) {
 			}
 			place := slices.Concat(path, []string{keyword, name})
 			if s.input && keyword == "properties" && depth == 0 && !s.described(inner, 0) {
-				s.at(place, "MCP-SCHEMA-006", fmt.Sprintf("the argument %q has none", name))
+				s.at(place, "MCP-SCHEMA-006", fmt.Sprintf("the argument %q has no description", name))
 			}
 			s.part(place, inner, depth+1)
 		}
@@ -175,7 +175,7 @@ func (s *schemaCheck) required(path []string, m map[string]any) {
 	}
 	for _, name := range list {
 		if text, ok := name.(string); ok && known[text] == nil {
-			s.at(slices.Concat(path, []string{"required"}), "MCP-SCHEMA-007", fmt.Sprintf("%q is required, and no member of properties", text))
+			s.at(slices.Concat(path, []string{"required"}), "MCP-SCHEMA-007", fmt.Sprintf("%q is required, but not in properties", text))
 		}
 	}
 }

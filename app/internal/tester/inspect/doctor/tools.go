@@ -54,9 +54,9 @@ func (x *subject) tools(ctx context.Context, items []mcp.RawValue) {
 		x.offer.tools = append(x.offer.tools, t)
 		switch form := lookalike(t.name); {
 		case names[t.name]:
-			x.add("MCP-TOOL-004", t.path(), fmt.Sprintf("the name %q is in the list again", t.name))
+			x.add("MCP-TOOL-004", t.path(), fmt.Sprintf("the name %q is listed more than once", t.name))
 		case similar[form] != "":
-			x.add("MCP-TOOL-005", t.path(), fmt.Sprintf("%q is easily taken for %q", t.name, similar[form]))
+			x.add("MCP-TOOL-005", t.path(), fmt.Sprintf("%q is easily confused with %q", t.name, similar[form]))
 		default:
 			similar[form] = t.name
 		}
@@ -68,7 +68,7 @@ func (x *subject) tools(ctx context.Context, items []mcp.RawValue) {
 		total += c.Tokens
 		costs = append(costs, c)
 		if c.Tokens > maxToolTokens {
-			x.add("MCP-MODEL-004", t.path(), fmt.Sprintf("it takes about %d tokens, more than %d", c.Tokens, maxToolTokens))
+			x.add("MCP-MODEL-004", t.path(), fmt.Sprintf("it uses about %d tokens, more than %d", c.Tokens, maxToolTokens))
 		}
 		if t.compiled != nil {
 			readable = append(readable, t)
@@ -76,7 +76,7 @@ func (x *subject) tools(ctx context.Context, items []mcp.RawValue) {
 	}
 	x.providers(readable)
 	if total > maxTokens {
-		x.add("MCP-MODEL-003", "$.tools", fmt.Sprintf("the tools take about %d tokens, more than %d", total, maxTokens))
+		x.add("MCP-MODEL-003", "$.tools", fmt.Sprintf("the tools use about %d tokens, more than %d", total, maxTokens))
 	}
 	if x.report.Model == nil { // the newest revision comes first
 		x.report.Model, x.report.Tokens = costs, total
@@ -111,7 +111,7 @@ func (x *subject) tool(raw mcp.RawValue) *tool {
 	}
 	switch {
 	case t.name == "":
-		x.add("MCP-TOOL-001", t.path(), "its name is empty")
+		x.add("MCP-TOOL-001", t.path(), "the name is empty")
 	case !toolName.MatchString(t.name):
 		x.add("MCP-TOOL-002", t.path(), fmt.Sprintf("the name is %q", t.name))
 	}
@@ -130,13 +130,13 @@ func (x *subject) tool(raw mcp.RawValue) *tool {
 // said examines the texts and annotations of a tool.
 func (x *subject) said(t *tool) {
 	if strings.TrimSpace(t.def.Description) == "" {
-		x.add("MCP-TOOL-006", t.path("description"), "it is empty")
+		x.add("MCP-TOOL-006", t.path("description"), "the description is empty")
 	}
 	if n := utf8.RuneCountInString(t.def.Description); n > maxDescription {
-		x.add("MCP-TOOL-007", t.path("description"), fmt.Sprintf("it has %d characters, more than %d", n, maxDescription))
+		x.add("MCP-TOOL-007", t.path("description"), fmt.Sprintf("the description has %d characters, more than %d", n, maxDescription))
 	}
 	if a := t.def.Annotations; a != nil && a.ReadOnly() && a.DestructiveHint != nil && *a.DestructiveHint {
-		x.add("MCP-TOOL-010", t.path("annotations"), "readOnlyHint says that it changes nothing, destructiveHint that it may destroy")
+		x.add("MCP-TOOL-010", t.path("annotations"), "readOnlyHint means that the tool changes nothing, destructiveHint that it can destroy data")
 	}
 	x.flags(&host.Definition{Tool: t.def}, flagCodes{"MCP-TOOL-008", "MCP-TOOL-009", "MCP-TOOL-005"}, t.path())
 }
@@ -157,7 +157,7 @@ func (x *subject) flags(d *host.Definition, codes flagCodes, where string) {
 func (x *subject) instructions(text string) {
 	const where = "$.instructions"
 	if n := utf8.RuneCountInString(text); n > maxInstructions {
-		x.add("MCP-INSTR-001", where, fmt.Sprintf("they have %d characters, more than %d", n, maxInstructions))
+		x.add("MCP-INSTR-001", where, fmt.Sprintf("the instructions have %d characters, more than %d", n, maxInstructions))
 	}
 	x.flags(&host.Definition{Instructions: text}, flagCodes{"MCP-INSTR-002", "MCP-INSTR-003", ""}, where)
 }
@@ -169,7 +169,7 @@ var modelName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 func (x *subject) cost(t *tool) Cost {
 	name := x.target.Name + "__" + t.name
 	if !modelName.MatchString(name) {
-		name = "a name with a digest in the place of " + name
+		name = "a name with a digest instead of " + name
 	}
 	return Cost{t.name, name, (&host.Tool{Server: x.target.Name, Def: t.def, ModelName: x.target.Name + "__" + t.name}).Tokens()}
 }
@@ -202,7 +202,7 @@ func (x *subject) providers(list []*tool) {
 func (x *subject) inputSchema(t *tool, raw mcp.RawValue) {
 	path := []string{"tools", t.name, "inputSchema"}
 	if len(raw) == 0 || raw[0] != '{' {
-		x.add("MCP-SCHEMA-001", contract.Path(path...), "there is none, or it is no object")
+		x.add("MCP-SCHEMA-001", contract.Path(path...), "the schema is missing, or not an object")
 		return
 	}
 	s := &schemaCheck{subject: x, path: path, raw: raw, input: true}
@@ -212,7 +212,7 @@ func (x *subject) inputSchema(t *tool, raw mcp.RawValue) {
 		return
 	}
 	if got := t.compiled.Type(); got != "object" {
-		x.add("MCP-SCHEMA-005", contract.Path(path...), fmt.Sprintf("its type is %q", got))
+		x.add("MCP-SCHEMA-005", contract.Path(path...), fmt.Sprintf("the type is %q", got))
 	}
 	for _, name := range t.compiled.SecretMembers() {
 		x.add("MCP-SCHEMA-012", contract.Path(append(path, "properties", name)...), fmt.Sprintf("the argument %q", name))

@@ -55,7 +55,7 @@ func (w *Watch) Tap(e transport.TapEvent) {
 		w.refused(&e, e.Err)
 	case transport.TapStep:
 		if e.Name == transport.StepExit && e.Detail != "" && e.Detail != "exit status 0" {
-			w.keep(seen{"MCP-CONN-006", "the process", "it ended with: " + e.Detail})
+			w.keep(seen{"MCP-CONN-006", "the process", "the process ended with: " + e.Detail})
 		}
 	default: // what is well-formed the examination sees as a client does
 	}
