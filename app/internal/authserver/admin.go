@@ -24,12 +24,12 @@ import (
 // adminNouns are the nouns of the verbs of an operator, with what people do with them.
 var adminNouns = []struct{ noun, short string }{
 	{"user", "Add, list, disable and remove the users of the authorization server"},
-	{"group", "Put users of the authorization server into groups, which may have scopes of their own"},
+	{"group", "Put users of the authorization server into groups, which can have their own scopes"},
 	{"client", "Add, list, disable and remove the clients in the database of the authorization server"},
 	{"resource", "Add, list and remove the MCP servers in the database that tokens are issued for"},
-	{"session", "List the browsers that are signed in at the authorization server, and sign them out"},
-	{"grant", "List and revoke what the authorization server granted"},
-	{"consent", "List what people agreed to at the authorization server, and have them asked again"},
+	{"session", "List the browsers that are signed in to the authorization server, and sign them out"},
+	{"grant", "List and revoke the grants of the authorization server"},
+	{"consent", "List and revoke the consents that users gave at the authorization server"},
 	{"key", "List, rotate, retire and revoke the keys with which the authorization server signs access tokens"},
 }
 
@@ -44,8 +44,8 @@ type adminFlags struct {
 
 // addAdmin adds the flags that lead to a server.
 func (f *adminFlags) addAdmin(set *pflag.FlagSet) {
-	set.StringVar(&f.admin, "admin", "", "act through the server that has this `ADDRESS` as its --admin: unix:PATH, or HOST:PORT with --admin-key-file")
-	set.StringVar(&f.keyFile, "admin-key-file", "", "`FILE` with the key of the server's administration")
+	set.StringVar(&f.admin, "admin", "", "act through the server with this --admin `ADDRESS`: unix:PATH, or HOST:PORT with --admin-key-file")
+	set.StringVar(&f.keyFile, "admin-key-file", "", "`FILE` with the server's administration key")
 }
 
 // adminCommands are the commands of an operator, one for each noun.
@@ -58,16 +58,16 @@ func (g *group) adminCommands() []*cobra.Command {
 			Short: n.short,
 			Long: kit.Wrap(n.short+".") + `
 
-Without --admin it works on the records themselves, which a server that runs may have
-open too: it sees what was changed at its next request, or within 2 seconds.`,
+Without --admin, the command works directly on the records. A running server can have
+them open too: it sees the changes at its next request, or within 2 seconds.`,
 			Args: kit.NoCommand,
 			RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		}
 		f := cmd.PersistentFlags()
 		databaseFlag(f, &flags.database)
 		flags.addAdmin(f)
-		f.StringVar(&flags.auditFile, "audit-file", "", "`FILE` to append what is changed to, as JSON lines; with --admin the server's own audit has it")
-		f.StringVar(&flags.auditKey, "audit-key-file", "", "`FILE` with the key of the audit file, if its server has one")
+		f.StringVar(&flags.auditFile, "audit-file", "", "`FILE` to append changes to, as JSON lines; with --admin the server's own audit records them")
+		f.StringVar(&flags.auditKey, "audit-key-file", "", "`FILE` with the audit file's key, if its server uses one")
 		for _, v := range admin.Verbs() {
 			if path, ok := strings.CutPrefix(v.Path, n.noun+" "); ok {
 				cmd.AddCommand(g.verbCommand(flags, v, path))
@@ -123,14 +123,14 @@ func (g *group) verbFlag(f *pflag.FlagSet, field admin.Field) func(ctx context.C
 			case f.Changed(name):
 				return value(), nil
 			case field.Required:
-				return nil, kit.Usagef("--%s is missing", name)
+				return nil, kit.Usagef("missing --%s", name)
 			}
 			return nil, nil
 		}
 	}
 	switch field.Kind {
 	case admin.Secret:
-		file := f.String(name+"-file", "", "`FILE` with "+field.Help+" (default: it is asked for)")
+		file := f.String(name+"-file", "", "`FILE` with "+field.Help+" (default: ask)")
 		return func(ctx context.Context) (any, error) { return g.password(ctx, *file) }
 	case admin.SecretFile, admin.File:
 		file := f.String(name+"-file", "", "`FILE` with "+field.Help)
@@ -150,7 +150,7 @@ func (g *group) verbFlag(f *pflag.FlagSet, field admin.Field) func(ctx context.C
 		value := f.Int(name, 0, field.Help)
 		return given(func() any { return *value })
 	case admin.List:
-		value := f.StringArray(name, nil, field.Help+"; may be given several times")
+		value := f.StringArray(name, nil, field.Help+" (repeatable)")
 		return given(func() any { return *value })
 	case admin.Text:
 		value := f.String(name, "", field.Help)
@@ -172,7 +172,7 @@ func textFile(flag, path string) (string, error) {
 	case err != nil:
 		return "", kit.Usagef("%s: %w", flag, err)
 	case len(raw) > longest || !utf8.Valid(raw) || len(bytes.TrimSpace(raw)) == 0:
-		return "", kit.Usagef("%s %s: it must be a text of 1 to %d bytes", flag, path, longest)
+		return "", kit.Usagef("%s %s: must be text of 1 to %d bytes", flag, path, longest)
 	}
 	return string(raw), nil
 }
@@ -181,7 +181,7 @@ func textFile(flag, path string) (string, error) {
 func (g *group) administer(ctx context.Context, flags *adminFlags, v *admin.Verb, parameters map[string]any) error {
 	raw, err := json.Marshal(parameters)
 	if err != nil {
-		return kit.Usagef("the parameters cannot be written: %w", err)
+		return kit.Usagef("cannot encode the parameters: %w", err)
 	}
 	var result admin.Result
 	if flags.admin == "" {
@@ -203,11 +203,11 @@ func (g *group) administer(ctx context.Context, flags *adminFlags, v *admin.Verb
 // onRecords does a verb on the records.
 func (g *group) onRecords(ctx context.Context, flags *adminFlags, v *admin.Verb, raw []byte) (result admin.Result, err error) {
 	if flags.keyFile != "" {
-		return nil, kit.Usagef("--admin-key-file goes with --admin")
+		return nil, kit.Usagef("--admin-key-file requires --admin")
 	}
 	options := &admin.Options{}
 	if flags.auditKey != "" && flags.auditFile == "" {
-		return nil, kit.Usagef("--audit-key-file goes with --audit-file")
+		return nil, kit.Usagef("--audit-key-file requires --audit-file")
 	}
 	if !beginsDatabase(v.Path) {
 		if err := needDatabase(flags.database); err != nil {
@@ -236,7 +236,7 @@ func (g *group) onRecords(ctx context.Context, flags *adminFlags, v *admin.Verb,
 // throughServer does a verb through the API of a server.
 func throughServer(ctx context.Context, flags *adminFlags, v *admin.Verb, raw []byte) (admin.Result, error) {
 	if flags.database != "" || flags.auditFile != "" || flags.auditKey != "" {
-		return nil, kit.Usagef("with --admin the server has its own --database and --audit-file")
+		return nil, kit.Usagef("--database and --audit-file cannot be used with --admin: the server has its own")
 	}
 	client, err := flags.client()
 	if err != nil {
@@ -271,15 +271,15 @@ func reachedError(err error) error {
 func adminKey(address, file string) (string, error) {
 	switch {
 	case admin.IsSocket(address) && file != "":
-		return "", kit.Usagef("--admin %s needs no --admin-key-file: the permissions of the socket say who comes in", address)
+		return "", kit.Usagef("--admin %s: --admin-key-file cannot be used with a socket, whose permissions control access", address)
 	case admin.IsSocket(address):
 		return "", nil
 	case file == "":
-		return "", kit.Usagef("--admin %s needs --admin-key-file, since every user of this machine can reach a port", address)
+		return "", kit.Usagef("--admin %s requires --admin-key-file, because every user of this machine can reach a port", address)
 	}
 	key, err := kit.ReadSecret("--admin-key-file", file)
 	if err == nil && len(key) < admin.MinKey {
-		err = kit.Usagef("--admin-key-file: the key must have at least %d bytes; make one with 'openssl rand -hex 32'", admin.MinKey)
+		err = kit.Usagef("--admin-key-file: the key must have at least %d bytes; run 'openssl rand -hex 32' to generate one", admin.MinKey)
 	}
 	return key, err
 }
@@ -289,7 +289,7 @@ func adminKey(address, file string) (string, error) {
 func (g *group) startAdmin(ctx context.Context, flags *adminFlags, db *records.DB, o *admin.Options) (stop func(), err error) {
 	if flags.admin == "" {
 		if flags.keyFile != "" {
-			return nil, kit.Usagef("--admin-key-file goes with --admin")
+			return nil, kit.Usagef("--admin-key-file requires --admin")
 		}
 		return func() {}, nil
 	}
@@ -324,18 +324,18 @@ func (g *group) password(ctx context.Context, file string) (string, error) {
 		return kit.ReadSecret("--password-file", file)
 	}
 	if !g.Streams.InTerminal || g.Streams.Secret == nil {
-		return "", kit.Usagef("nobody can be asked for the password here; give --password-file, or run it at a terminal")
+		return "", kit.Usagef("missing password: there is no terminal to ask at; use --password-file, or run the command at a terminal")
 	}
 	first, err := g.AskSecret(ctx, "Password: ")
 	if err != nil {
 		return "", err
 	}
-	again, err := g.AskSecret(ctx, "The same again: ")
+	again, err := g.AskSecret(ctx, "Repeat: ")
 	if err != nil {
 		return "", err
 	}
 	if first != again {
-		return "", kit.Usagef("the two are not the same")
+		return "", kit.Usagef("the two passwords differ")
 	}
 	return first, nil
 }

@@ -24,10 +24,10 @@ func (g *group) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Verify, query and export the audit file of the authorization server",
-		Long: `Verify, query and export the audit file of the authorization server, with the
-files that it was renamed to (FILE.000000001234). A server may be writing to it.
+		Long: `Verify, query and export the audit file of the authorization server, including
+its rotated files (FILE.000000001234). A server can be writing to it at the same time.
 
-With --admin a server reads its own audit, and no FILE is given.`,
+With --admin a server reads its own audit; omit FILE.`,
 		Args: kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -46,7 +46,7 @@ func (g *group) auditVerifyCommand(at *adminFlags) *cobra.Command {
 		Args:  kit.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if at.admin != "" && flags.keyFile != "" {
-				return kit.Usagef("--audit-key-file goes with a FILE: with --admin the server has its own, which stays there")
+				return kit.Usagef("--audit-key-file requires a FILE: with --admin the server uses its own key")
 			}
 			key, err := auditKey(flags.keyFile)
 			if err != nil {
@@ -66,7 +66,7 @@ func (g *group) auditVerifyCommand(at *adminFlags) *cobra.Command {
 			return g.Print(chainText(&chain))
 		},
 	}
-	cmd.Flags().StringVar(&expect, "expect", "", "`HASH` that an earlier verify printed, which a line must have, or the one before the first")
+	cmd.Flags().StringVar(&expect, "expect", "", "`HASH` from an earlier verify, which a line, or the line before the first, must have")
 	flags.addKey(cmd.Flags())
 	g.JSONFlag(cmd)
 	return cmd
@@ -75,7 +75,7 @@ func (g *group) auditVerifyCommand(at *adminFlags) *cobra.Command {
 func chainText(c *auditlog.Chain) string {
 	from := ""
 	if c.First > 1 {
-		from = fmt.Sprintf(" from number %d on, since older files were removed", c.First)
+		from = fmt.Sprintf(" from number %d on, because older files were removed", c.First)
 	}
 	switch {
 	case c.Authenticated > c.First:
@@ -106,11 +106,11 @@ type filterFlags struct {
 func (f *filterFlags) add(set *pflag.FlagSet, last int) {
 	set.StringVar(&f.since, "since", "", "lines from this `TIME` on: 2026-11-25, 2026-11-25T08:00:00Z, or how long ago, such as 90m or 7d")
 	set.StringVar(&f.until, "until", "", "lines before this `TIME`")
-	set.StringVar(&f.event, "event", "", "lines of this `EVENT`, or of those that begin with it: token is token.issued too, and admin all acts of operators")
+	set.StringVar(&f.event, "event", "", "lines of this `EVENT`, or of events that begin with it: token includes token.issued, and admin all operator actions")
 	set.StringVar(&f.user, "user", "", "lines about the user with this `NAME` or subject")
 	set.StringVar(&f.client, "client", "", "lines about the client with this `ID` or name")
 	set.StringVar(&f.address, "address", "", "lines of requests from this `ADDRESS` or network, such as 192.0.2.0/24")
-	about := "at most so `many`, the newest; 0 is all"
+	about := "the newest lines, at most this `many`; 0 is all"
 	set.IntVar(&f.last, "limit", last, about)
 }
 
@@ -125,12 +125,12 @@ func (f *filterFlags) filter(now time.Time) (*auditlog.Filter, error) {
 	}
 	if f.address != "" {
 		if out.Address, err = auditlog.ParseAddress(f.address); err != nil {
-			return nil, kit.Usagef("--address %q: write an address or a network, such as 192.0.2.1 or 192.0.2.0/24", f.address)
+			return nil, kit.Usagef("--address %q: must be an address or a network, such as 192.0.2.1 or 192.0.2.0/24", f.address)
 		}
 	}
 	const most = 100_000
 	if f.last < 0 || f.last > most {
-		return nil, kit.Usagef("--limit %d: write 1 to %d, or 0 for all lines", f.last, most)
+		return nil, kit.Usagef("--limit %d: must be 1 to %d, or 0 for all lines", f.last, most)
 	}
 	return out, nil
 }
@@ -156,7 +156,7 @@ func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
 	}
-	return time.Time{}, kit.Usagef("--%s %q: write a day (2026-11-25), a time (2026-11-25T08:00:00Z), or how long ago (90m, 7d)", flag, text)
+	return time.Time{}, kit.Usagef("--%s %q: must be a day (2026-11-25), a time (2026-11-25T08:00:00Z), or how long ago (90m, 7d)", flag, text)
 }
 
 func (g *group) auditQueryCommand(at *adminFlags) *cobra.Command {
@@ -189,7 +189,7 @@ func (g *group) auditQueryCommand(at *adminFlags) *cobra.Command {
 			return g.queryAudit(cmd.Context(), source, &flags, func(raw []byte) error {
 				var e auditEntry
 				if err := json.Unmarshal(raw, &e); err != nil {
-					return fmt.Errorf("a line cannot be shown: %w", err)
+					return fmt.Errorf("cannot show a line: %w", err)
 				}
 				return g.Println(e.Time.Local().Format(time.DateTime) + " " + e.text())
 			})
@@ -205,7 +205,7 @@ func (g *group) auditExportCommand(at *adminFlags) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:     "export [FILE]",
-		Short:   "Write lines of an audit file as they are, JSON lines, to a new file or standard output",
+		Short:   "Write unchanged lines of an audit file, as JSON lines, to a new file or standard output",
 		Example: `  parley auth audit export audit.log --since 2026-11-01 --until 2026-12-01 --out november.jsonl`,
 		Args:    kit.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

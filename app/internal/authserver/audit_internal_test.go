@@ -163,7 +163,7 @@ func TestAuditLost(t *testing.T) {
 	if counts["token.revoked"] != maxPending || counts["audit lost"] != 1 || counts["login"] != 1 {
 		t.Errorf("%v", counts)
 	}
-	if !strings.Contains(said.String(), fmt.Sprintf("%d lines that waited, %d lost", maxPending, more)) {
+	if !strings.Contains(said.String(), fmt.Sprintf("wrote %d waiting lines, lost %d", maxPending, more)) {
 		t.Errorf("%s", &said)
 	}
 }

@@ -25,13 +25,13 @@ type auditSource interface {
 func (f *adminFlags) auditSource(args []string, key []byte) (auditSource, error) {
 	switch {
 	case f.admin == "" && f.keyFile != "":
-		return nil, kit.Usagef("--admin-key-file goes with --admin")
+		return nil, kit.Usagef("--admin-key-file requires --admin")
 	case f.admin == "" && len(args) == 0:
-		return nil, kit.Usagef("give the FILE of the audit, or with --admin the address of a server that has one")
+		return nil, kit.Usagef("missing audit FILE; name it, or use --admin with the address of a server")
 	case f.admin == "":
 		return &auditFile{args[0], key}, nil
 	case len(args) > 0:
-		return nil, kit.Usagef("give a FILE or --admin, not both: with --admin the server reads its own audit")
+		return nil, kit.Usagef("a FILE and --admin cannot be used together: with --admin the server reads its own audit")
 	}
 	client, err := f.client()
 	if err != nil {
@@ -81,7 +81,7 @@ func (a *servedAudit) query(ctx context.Context, f *auditlog.Filter, show func(r
 	}
 	raw, err := json.Marshal(parameters)
 	if err != nil {
-		return read, fmt.Errorf("the filter cannot be written: %w", err)
+		return read, fmt.Errorf("cannot encode the filter: %w", err)
 	}
 	result, err := a.client.Stream(ctx, admin.Find("audit export"), raw, show)
 	if done, ok := result.(*admin.AuditRead); ok && err == nil {
@@ -93,7 +93,7 @@ func (a *servedAudit) query(ctx context.Context, f *auditlog.Filter, show func(r
 func (a *servedAudit) verify(ctx context.Context, expect string) (chain auditlog.Chain, err error) {
 	raw, err := json.Marshal(map[string]string{"expect": expect})
 	if err != nil {
-		return chain, fmt.Errorf("the hash cannot be written: %w", err)
+		return chain, fmt.Errorf("cannot encode the hash: %w", err)
 	}
 	result, err := a.client.Run(ctx, admin.Find("audit verify"), raw)
 	if err != nil {

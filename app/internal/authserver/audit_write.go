@@ -36,14 +36,14 @@ type auditFlags struct {
 
 // add adds the flags of a server, which alone renames files.
 func (f *auditFlags) add(set *pflag.FlagSet) {
-	set.StringVar(&f.file, "audit-file", "", "`FILE` to append what happens to, as JSON lines (default: lines beside the results)")
-	set.StringVar(&f.maxSize, "audit-max-size", "100MiB", "`SIZE` at which the audit file is renamed and a new one begins")
-	set.IntVar(&f.keep, "audit-keep", 10, "how `many` renamed audit files are kept; 0 keeps all")
+	set.StringVar(&f.file, "audit-file", "", "`FILE` to append audit events to, as JSON lines (default: standard error)")
+	set.StringVar(&f.maxSize, "audit-max-size", "100MiB", "`SIZE` at which to rename the audit file and start a new one")
+	set.IntVar(&f.keep, "audit-keep", 10, "how `many` renamed audit files to keep; 0 keeps all")
 	f.addKey(set)
 }
 
 func (f *auditFlags) addKey(set *pflag.FlagSet) {
-	set.StringVar(&f.keyFile, "audit-key-file", "", "`FILE` with a key, in one line, that authenticates the lines of the audit file: nobody can change or make lines without it")
+	set.StringVar(&f.keyFile, "audit-key-file", "", "`FILE` with a key, on one line, that authenticates audit lines: without it, lines cannot be changed or forged")
 }
 
 // options makes those of the log. set are the flags of the command.
@@ -51,7 +51,7 @@ func (f *auditFlags) options(set *pflag.FlagSet) (*auditlog.Options, error) {
 	if f.file == "" {
 		for _, name := range []string{"audit-key-file", "audit-max-size", "audit-keep"} {
 			if set.Changed(name) {
-				return nil, kit.Usagef("--%s goes with --audit-file", name)
+				return nil, kit.Usagef("--%s requires --audit-file", name)
 			}
 		}
 		return nil, nil
@@ -64,9 +64,9 @@ func (f *auditFlags) options(set *pflag.FlagSet) (*auditlog.Options, error) {
 	const least = 4 << 10
 	switch {
 	case err != nil || size < least:
-		return nil, kit.Usagef("--audit-max-size %q: write a size of 4KiB at least, such as 100MiB", f.maxSize)
+		return nil, kit.Usagef("--audit-max-size %q: must be at least 4KiB, such as 100MiB", f.maxSize)
 	case f.keep < 0:
-		return nil, kit.Usagef("--audit-keep %d: write how many files are kept, or 0 for all", f.keep)
+		return nil, kit.Usagef("--audit-keep %d: must be the number of files to keep, or 0 for all", f.keep)
 	}
 	return &auditlog.Options{MaxSize: size, Keep: f.keep, Key: key}, nil
 }
@@ -78,7 +78,7 @@ func auditKey(file string) ([]byte, error) {
 	}
 	key, err := kit.ReadSecret("--audit-key-file", file)
 	if err == nil && len(key) < admin.MinKey {
-		err = kit.Usagef("--audit-key-file: the key must have at least %d bytes; make one with 'openssl rand -hex 32'", admin.MinKey)
+		err = kit.Usagef("--audit-key-file: the key must have at least %d bytes; run 'openssl rand -hex 32' to generate one", admin.MinKey)
 	}
 	return []byte(key), err
 }
@@ -93,7 +93,7 @@ func parseSize(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || n > 1<<62>>shift {
-		return 0, fmt.Errorf("no size: %q", text)
+		return 0, fmt.Errorf("invalid size %q", text)
 	}
 	return n << shift, nil
 }
@@ -301,9 +301,9 @@ func (a *audit) flush() {
 	err := a.log.Append(ctx, entries...)
 	switch {
 	case err == nil && a.failure != nil:
-		a.p.Note("parley: the audit file is written again: %d lines that waited, %d lost", len(a.pending), a.lost)
+		a.p.Note("parley: can write the audit file again: wrote %d waiting lines, lost %d", len(a.pending), a.lost)
 	case err != nil && a.failure == nil:
-		a.p.Note("parley: the audit file cannot be written, and nobody is signed in or gets tokens until it can: %v", err)
+		a.p.Note("parley: cannot write the audit file; the server refuses sign-ins and tokens until it can: %v", err)
 	}
 	a.failure = err
 	a.failing.Store(err != nil)
@@ -383,7 +383,7 @@ func (a *audit) gate(next http.Handler, endpoint func(*http.Request) string) htt
 		h.Set("Retry-After", strconv.Itoa(int(2*auditRetry/time.Second)))
 		h.Set("Cache-Control", "no-store")
 		if kind == "" {
-			http.Error(w, "This server cannot work for now. Try again in a moment.", http.StatusServiceUnavailable)
+			http.Error(w, "This server is temporarily unavailable. Try again in a moment.", http.StatusServiceUnavailable)
 			return
 		}
 		h.Set("Access-Control-Allow-Origin", "*")

@@ -1,4 +1,4 @@
-// Package authserver has the commands that run an authorization server and administer it.
+// Package authserver has the commands that run and administer an authorization server.
 package authserver
 
 import (

@@ -39,13 +39,13 @@ func (g *group) backupCommand() *cobra.Command {
 	var dsn string
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Save the records of the authorization server to a file, while it runs",
-		Long: `Save the records of the authorization server, an SQLite file, to a new file: a
-copy as of one moment, which is checked before it gets its name. Servers go on
-meanwhile. It holds the private keys of the server, in clear unless the server has
-a --secrets-key: keep it as you keep them.
+		Short: "Back up the records of the authorization server to a file, while it runs",
+		Long: `Back up the records of the authorization server, an SQLite file, to a new file. The
+backup is a consistent snapshot, and Parley checks it before giving it its name.
+Servers keep running. The backup contains the server's private keys, unencrypted
+unless the server uses --secrets-key: protect it like the keys.
 
-A PostgreSQL database is saved with pg_dump.`,
+To back up a PostgreSQL database, use pg_dump.`,
 		Example: `  parley auth backup issuer-$(date +%F).backup`,
 		Args:    kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,13 +72,13 @@ func (g *group) restoreCommand() *cobra.Command {
 	var signOut bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Make the records of an authorization server of a backup",
-		Long: `Check a file that 'parley auth backup' wrote, and make a new SQLite file of it.
-There must be none at the place yet: end the servers, and move the old file and
-what is beside it ("-wal", "-shm") away.
+		Short: "Restore the records of an authorization server from a backup",
+		Long: `Check a file that 'parley auth backup' wrote, and create a new SQLite file from it.
+The new file must not exist yet: stop the servers, and move the old file and the
+files next to it ("-wal", "-shm") away.
 
-What was revoked, disabled and removed since the backup is good again: do it
-again, or end all sessions and grants with --sign-out.`,
+Anything revoked, disabled or removed since the backup becomes valid again: repeat
+those changes, or end all sessions and grants with --sign-out.`,
 		Example: `  parley auth restore issuer-2026-11-24.backup --sign-out`,
 		Args:    kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -86,7 +86,7 @@ again, or end all sessions and grants with --sign-out.`,
 		},
 	}
 	databaseFlag(cmd.Flags(), &dsn)
-	cmd.Flags().BoolVar(&signOut, "sign-out", false, "end all sessions, and revoke all that was granted")
+	cmd.Flags().BoolVar(&signOut, "sign-out", false, "end all sessions and revoke all grants")
 	g.JSONFlag(cmd)
 	return cmd
 }
@@ -116,10 +116,10 @@ func (g *group) restore(ctx context.Context, file, dsn string, signOut bool) err
 		return err
 	}
 	if signOut {
-		g.Note("parley: users, clients and keys are those of the backup: disable, remove or revoke again what was since")
+		g.Note("parley: users, clients and keys are restored as of the backup; repeat later changes that disabled, removed or revoked any")
 		return nil
 	}
-	g.Note("parley: what was revoked, disabled or removed since the backup is good again: do it again, or restore with --sign-out")
+	g.Note("parley: anything revoked, disabled or removed since the backup is valid again; repeat those changes, or restore with --sign-out")
 	return nil
 }
 
@@ -134,7 +134,7 @@ func (g *group) printSaved(what, file string, report *saved) error {
 	}
 	text := fmt.Sprintf("%s %s (%d bytes, checked)\n", what, kit.SafeWord(file), report.Bytes)
 	if report.Encrypted {
-		text += fmt.Sprintf("its private keys are encrypted%s: a server needs that key too (--%s)\n", byKey(report.Key), secretsKeyName)
+		text += fmt.Sprintf("its private keys are encrypted%s: a server needs this key too (--%s)\n", byKey(report.Key), secretsKeyName)
 	}
 	if report.Sessions != nil {
 		text += fmt.Sprintf("ended: %d sessions, %d grants\n", *report.Sessions, *report.Grants)
@@ -146,7 +146,7 @@ func (g *group) printSaved(what, file string, report *saved) error {
 func savingError(err error, where string) error {
 	switch {
 	case errors.Is(err, database.ErrExists) && where == "--database":
-		return kit.Usagef("%w; end the servers that use it and move it away, or name another place with --database", err)
+		return kit.Usagef("%w; stop the servers that use it and move it away, or name another file with --database", err)
 	case errors.Is(err, database.ErrExists), errors.Is(err, database.ErrNoFile), errors.Is(err, database.ErrNoTables), errors.Is(err, os.ErrNotExist):
 		return kit.Usagef("%w", err)
 	}
@@ -168,9 +168,8 @@ func (g *group) migrateCommand() *cobra.Command {
 		Use:   "migrate",
 		Short: "Bring the tables of the authorization server up to date",
 		Long: `Bring the tables of the authorization server's database up to date, as every
-command that opens it does. With --dry-run it says what would be executed, and
-changes nothing. Tables of a newer version are refused: there is no way back but
-a backup.`,
+command that opens it does. With --dry-run, print the statements without running
+them. Parley rejects tables of a newer version: to go back, restore a backup.`,
 		Example: `  parley auth migrate --dry-run --database postgres://parley@db.internal/parley`,
 		Args:    kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -178,7 +177,7 @@ a backup.`,
 		},
 	}
 	databaseFlag(cmd.Flags(), &dsn)
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be executed, and change nothing")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the statements without running them")
 	g.JSONFlag(cmd)
 	return cmd
 }

@@ -65,7 +65,7 @@ func needDatabase(dsn string) error {
 	case err != nil:
 		return kit.Usagef("--database: %w", err)
 	case missing != "":
-		return kit.Usagef("there is no database %s; name the right one with --database, or make one with 'parley auth user add NAME' or 'parley auth serve'", kit.SafeWord(missing))
+		return kit.Usagef("database %s not found; name the right one with --database, or run 'parley auth user add NAME' or 'parley auth serve' to create one", kit.SafeWord(missing))
 	}
 	return nil
 }

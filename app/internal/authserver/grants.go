@@ -24,11 +24,11 @@ const defaultGrace = 30 * time.Second
 const longestGrace = 10 * time.Minute
 
 func (g *grantFlags) add(f *pflag.FlagSet) {
-	f.DurationVar(&g.access, "access-lifetime", 0, "`TIME` that access tokens last, such as 5m (default 10m)")
-	f.DurationVar(&g.refresh, "refresh-lifetime", 30*24*time.Hour, "`TIME` after which people must sign in again to each client, such as 720h")
-	f.DurationVar(&g.idle, "refresh-idle", 14*24*time.Hour, "`TIME` that a client may leave its refresh token unused, such as 336h")
-	f.DurationVar(&g.grace, "refresh-grace", defaultGrace, "`TIME` in which a client that lost the answer may refresh again with the same token; 0 for none")
-	f.BoolVar(&g.device, "allow-device", false, "let clients sign people in on another device, by a code: those of --client, with ID= without a redirect URI, and those that register for it")
+	f.DurationVar(&g.access, "access-lifetime", 0, "lifetime of access tokens as `TIME`, such as 5m (default 10m)")
+	f.DurationVar(&g.refresh, "refresh-lifetime", 30*24*time.Hour, "`TIME` after which users must sign in again to each client, such as 720h")
+	f.DurationVar(&g.idle, "refresh-idle", 14*24*time.Hour, "`TIME` after which an unused refresh token expires, such as 336h")
+	f.DurationVar(&g.grace, "refresh-grace", defaultGrace, "`TIME` in which a client that lost the response can refresh again with the same token; 0 for none")
+	f.BoolVar(&g.device, "allow-device", false, "let clients sign users in with a code on another device: --client clients (ID= without a redirect URI), and clients that register for it")
 }
 
 // check refuses values that could not work.
@@ -39,11 +39,11 @@ func (g *grantFlags) check() error {
 	}{{"access-lifetime", g.access}, {"refresh-lifetime", g.refresh}, {"refresh-idle", g.idle}} {
 		unset := flag.value == 0 && flag.name == "access-lifetime"
 		if !unset && flag.value < time.Second {
-			return kit.Usagef("--%s %v: it must be a second at least", flag.name, flag.value)
+			return kit.Usagef("--%s %v: must be at least one second", flag.name, flag.value)
 		}
 	}
 	if g.grace < 0 || g.grace > longestGrace || g.grace%time.Second != 0 {
-		return kit.Usagef("--refresh-grace %v: it is in whole seconds, from 0s to %v", g.grace, longestGrace)
+		return kit.Usagef("--refresh-grace %v: must be whole seconds, from 0s to %v", g.grace, longestGrace)
 	}
 	return nil
 }

@@ -22,11 +22,11 @@ func readIntrospector(name string) (*issuer.StaticClient, error) {
 	}
 	switch {
 	case c.PrivateKeyFile != "":
-		return nil, kit.Usagef("%s: %s names a private key, which is for the server that asks alone; give its public key as jwks", flag, name)
+		return nil, kit.Usagef("%s: %s names a private key, which only the asking server must have; use its public key as jwks", flag, name)
 	case (c.ClientSecret == "") == (len(c.JWKS) == 0):
 		return nil, kit.Usagef("%s: %s must have either a client_secret or jwks", flag, name)
 	case c.ClientSecret != "" && len(c.ClientSecret) < minIntrospectorSecret:
-		return nil, kit.Usagef("%s: the client_secret in %s is shorter than %d bytes; \"openssl rand -hex 32\" makes one", flag, name, minIntrospectorSecret)
+		return nil, kit.Usagef("%s: the client_secret in %s must have at least %d bytes; run 'openssl rand -hex 32' to generate one", flag, name, minIntrospectorSecret)
 	}
 	made := &issuer.StaticClient{ID: c.ClientID, Secret: c.ClientSecret, Metadata: oauth.ClientMetadata{
 		ClientName: c.ClientID, TokenEndpointAuthMethod: oauth.AuthSecretBasic,
@@ -45,7 +45,7 @@ func (f *issuerFlags) addIntrospectors(o *issuer.Options) error {
 			return err
 		}
 		if slices.ContainsFunc(o.Clients, func(other issuer.StaticClient) bool { return other.ID == c.ID }) {
-			return kit.Usagef("--introspector: there is a client %q already; its id must be one of its own", c.ID)
+			return kit.Usagef("--introspector: client %q already exists; use a unique id", c.ID)
 		}
 		o.Clients = append(o.Clients, *c)
 		f.introspectorIDs = append(f.introspectorIDs, c.ID)

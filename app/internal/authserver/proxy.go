@@ -11,7 +11,7 @@ func refuseProxied(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
 			if len(r.Header.Values(name)) > 0 {
-				http.Error(w, "with --auto-approve nobody may come through a proxy", http.StatusForbidden)
+				http.Error(w, "requests through a proxy are not allowed with --auto-approve", http.StatusForbidden)
 				return
 			}
 		}

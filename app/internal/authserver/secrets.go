@@ -24,7 +24,7 @@ import (
 const secretsKeyName = "secrets-key"
 
 func secretsKeyFlag(f *pflag.FlagSet, source *string) {
-	f.StringVar(source, secretsKeyName, "", "`SOURCE` of the key that encrypts private keys in the records: file:PATH, env:NAME, or keyring, also as keyring:NAME (default: they are in clear)")
+	f.StringVar(source, secretsKeyName, "", "`SOURCE` of the key that encrypts private keys in the records: file:PATH, env:NAME, keyring or keyring:NAME (default: not encrypted)")
 }
 
 // keyringKey is the name of the key in the keyring of the system, before ":NAME" if it has one.
@@ -47,7 +47,7 @@ func readSecretsKey(ctx context.Context, flag, source string, fresh bool) (*seal
 	case kind == "keyring" && (name != "" || !named):
 		text, err = keyringText(ctx, strings.TrimSuffix(keyringKey+":"+name, ":"), fresh)
 	default:
-		return nil, kit.Usagef("--%s %q: write it as file:PATH, env:NAME or keyring", flag, source)
+		return nil, kit.Usagef("--%s %q: must be file:PATH, env:NAME or keyring", flag, source)
 	}
 	var key *seal.Key
 	if err == nil {
@@ -63,17 +63,17 @@ func readSecretsKey(ctx context.Context, flag, source string, fresh bool) (*seal
 func readKeyFile(path string) (string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("there is no such file; make a key with '(umask 077; openssl rand -hex 32 >%s)'", kit.SafeWord(path))
+		return "", fmt.Errorf("file not found; run '(umask 077; openssl rand -hex 32 >%s)' to generate a key", kit.SafeWord(path))
 	}
 	if err != nil {
 		return "", err
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o007 != 0 {
-		return "", fmt.Errorf("it is open to all users (mode %04o); chmod it to 0600", info.Mode().Perm())
+		return "", fmt.Errorf("readable by other users (mode %04o); run chmod 0600 on it", info.Mode().Perm())
 	}
 	const longest = 4096
 	if !info.Mode().IsRegular() || info.Size() > longest {
-		return "", errors.New("it is no file with a key")
+		return "", errors.New("not a key file")
 	}
 	raw, err := os.ReadFile(path)
 	return string(raw), err
@@ -124,7 +124,7 @@ func openSecretRecords(ctx context.Context, dsn, source string, o *records.Optio
 		if stored.DataKey == 0 {
 			return db, stored, nil
 		}
-		err = kit.Usagef("the private keys in the records are encrypted%s: say with --%s where that is", byKey(stored.Key), secretsKeyName)
+		err = kit.Usagef("the private keys in the records are encrypted%s; name its source with --%s", byKey(stored.Key), secretsKeyName)
 	}
 	if err := errors.Join(err, db.Close()); err != nil {
 		return nil, nil, err
@@ -164,9 +164,9 @@ func (g *group) openServed(ctx context.Context, dsn, source string, o *records.O
 	switch {
 	case err != nil:
 	case source == "":
-		g.Note("parley: private keys are in clear in the records; --%s encrypts them", secretsKeyName)
+		g.Note("parley: private keys in the records are not encrypted; encrypt them with --%s", secretsKeyName)
 	case before.DataKey == 0:
-		g.Note("parley: the private keys in the records are now encrypted by the key of %s; without it they are lost", source)
+		g.Note("parley: the private keys in the records are now encrypted with the key from %s; without it they are lost", source)
 	}
 	return db, err
 }
@@ -188,7 +188,7 @@ func (g *group) watchSecrets(ctx context.Context, db *records.DB, end context.Ca
 		err := db.CheckSecrets(ctx)
 		switch {
 		case errors.Is(err, records.ErrSealed):
-			end(kit.Usagef("another process has encrypted the private keys in the records; start this one with --%s too", secretsKeyName))
+			end(kit.Usagef("another process encrypted the private keys in the records; start this one with --%s too", secretsKeyName))
 			return
 		case err != nil && ctx.Err() == nil && err.Error() != told:
 			told = err.Error()
@@ -207,7 +207,7 @@ type secretsReport struct {
 
 func (r *secretsReport) text() string {
 	if !r.Encrypted {
-		return "the private keys in the records are in clear\n"
+		return "the private keys in the records are not encrypted\n"
 	}
 	return fmt.Sprintf("the private keys in the records are encrypted%s\ndata key %d, since %s\n", byKey(r.Key), r.DataKey, r.Created.Format(time.DateOnly))
 }
@@ -258,32 +258,32 @@ func (g *group) rotateSecretsCommand(dsn *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate",
 		Short: "Replace the key that encrypts the private keys in the records, while servers run",
-		Long: `Replace the key that encrypts the private keys in the records. They are encrypted by
-a data key, which is encrypted by that key: so this is done at once, and servers
-that run go on with what they have. They must be started with the new key next time.
+		Long: `Replace the key that encrypts the private keys in the records. This key encrypts a
+data key, which encrypts the private keys, so the replacement is immediate and running
+servers are not affected. Start them with the new key next time.
 
-With --reseal the data key is replaced as well, and all is encrypted anew, for when
-somebody may have had both the old key and a copy of the records. Servers that run
-read the new data key within 2 seconds. If it is interrupted, do it again.`,
+With --reseal, also replace the data key and encrypt everything again. Use it if
+someone might have both the old key and a copy of the records. Running servers read
+the new data key within 2 seconds. If the command is interrupted, run it again.`,
 		Example: `  parley auth secrets rotate --secrets-key file:old.key --new-secrets-key file:new.key`,
 		Args:    kit.UsageArgs(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return g.rotateSecrets(cmd.Context(), *dsn, &r) },
 	}
 	f := cmd.Flags()
 	secretsKeyFlag(f, &r.old)
-	f.StringVar(&r.next, "new-"+secretsKeyName, "", "`SOURCE` of the key that takes its place, in the same form")
-	f.BoolVar(&r.reseal, "reseal", false, "replace the data key too, and encrypt all anew")
+	f.StringVar(&r.next, "new-"+secretsKeyName, "", "`SOURCE` of the new key, in the same form")
+	f.BoolVar(&r.reseal, "reseal", false, "also replace the data key and encrypt everything again")
 	return cmd
 }
 
 func (g *group) rotateSecrets(ctx context.Context, dsn string, r *secretsRotation) error {
 	if r.old == "" || r.next == "" && !r.reseal {
-		return kit.Usagef("give the key of now with --%s, and the one that takes its place with --new-%s, or --reseal", secretsKeyName, secretsKeyName)
+		return kit.Usagef("missing keys; name the current key with --%s, and the new one with --new-%s, or use --reseal", secretsKeyName, secretsKeyName)
 	}
 	err := withOldDatabase(ctx, dsn, func(db *records.DB) error {
 		stored, err := db.Secrets(ctx)
 		if err == nil && stored.DataKey == 0 {
-			err = kit.Usagef("the private keys in the records are in clear; start a server with --%s to encrypt them", secretsKeyName)
+			err = kit.Usagef("the private keys in the records are not encrypted; start a server with --%s to encrypt them", secretsKeyName)
 		}
 		return err
 	})
@@ -300,7 +300,7 @@ func (g *group) rotateSecrets(ctx context.Context, dsn string, r *secretsRotatio
 			return err
 		}
 		if !r.reseal && to.ID() == stored.Key {
-			return kit.Usagef("--new-%s %s is the key that encrypts the private keys already; make another one, such as with '(umask 077; openssl rand -hex 32 >new.key)'", secretsKeyName, r.next)
+			return kit.Usagef("--new-%s %s is the current key; generate another one, such as with '(umask 077; openssl rand -hex 32 >new.key)'", secretsKeyName, r.next)
 		}
 		if _, err := db.RotateSecrets(ctx, to, &records.RotateOptions{Reseal: r.reseal}); err != nil {
 			return err

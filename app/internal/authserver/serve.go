@@ -64,26 +64,23 @@ func (g *group) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve --http ADDRESS",
 		Short: "Run an authorization server for MCP servers",
-		Long: `Run an authorization server: people sign in there, and clients get tokens for
-the MCP servers that 'parley auth resource add' adds, and those of --resource.
-People are its own users, which 'parley auth user add' adds, or those of another
-provider (--upstream).
+		Long: `Run an authorization server: users sign in there, and clients get tokens for the MCP
+servers added with 'parley auth resource add' or --resource. Users are added with
+'parley auth user add', or sign in at another provider (--upstream).
 
-Clients are those that 'parley auth client add' adds, those of --client, clients
-with a metadata document, and with --allow-registration any that registers itself.
-With --allow-device they may sign people in on another device, by a code (RFC 8628).
-Its records are an SQLite file, or with --database postgres://… a PostgreSQL database,
-which several processes may share.
+Clients are added with 'parley auth client add' or --client, use a metadata document,
+or, with --allow-registration, register themselves. With --allow-device, they can sign
+users in with a code on another device (RFC 8628). The records are an SQLite file, or
+with --database postgres://… a PostgreSQL database, which several processes can share.
 
-With --metrics a page for Prometheus shows requests by endpoint and status, how
-long they take, how people sign in, without their names, tokens, refusals, the
-database and the signing key, at an address of its own. With --otlp traces of
-requests go to a collector of OpenTelemetry, as with 'parley serve'. Whether it is
-alive and ready is at /livez and /readyz.
+With --metrics, a separate address serves metrics for Prometheus: requests by endpoint
+and status, their duration, sign-ins without names, tokens, rejections, the database
+and the signing key. With --otlp, the server sends request traces to an OpenTelemetry
+collector, as 'parley serve' does. Liveness and readiness are at /livez and /readyz.
 
-It speaks no TLS. For other machines put a proxy that does in front, on this
-machine or in a network of its own; --issuer is the URL that it shows, and
---trusted-proxy where it is.`,
+The server does not support TLS. For other machines, put a TLS proxy in front, on this
+machine or in a separate network; --issuer is the URL that the proxy shows, and
+--trusted-proxy is the proxy's network.`,
 		Example: `  parley auth user add ada
   parley auth serve --http 127.0.0.1:9000 --allow-registration \
     --resource http://127.0.0.1:8080/mcp=everything:read,everything:write
@@ -97,23 +94,23 @@ machine or in a network of its own; --issuer is the URL that it shows, and
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.http, "http", "", "`ADDRESS` to serve at, such as 127.0.0.1:9000")
-	f.StringVar(&flags.issuer, "issuer", "", "public `URL` of the server, as proxies in front show it (default: http://ADDRESS, on this machine)")
+	f.StringVar(&flags.issuer, "issuer", "", "public `URL` of the server, as shown by proxies in front (default: http://ADDRESS, on this machine)")
 	databaseFlag(f, &flags.database)
 	secretsKeyFlag(f, &flags.secrets)
-	f.StringArrayVar(&flags.resources, "resource", nil, "`URI=SCOPE,SCOPE...` of an MCP server and its scopes; may be given several times")
-	f.StringArrayVar(&flags.clients, "client", nil, "`ID=REDIRECT_URI` of a client; several times, with the same ID for several URIs")
-	f.StringArrayVar(&flags.introspectors, "introspector", nil, "`FILE` with a client that may ask about tokens (RFC 7662), for 'parley serve --introspect': {\"client_id\": …, \"client_secret\": …}; may be given several times")
+	f.StringArrayVar(&flags.resources, "resource", nil, "`URI=SCOPE,SCOPE...` of an MCP server and its scopes (repeatable)")
+	f.StringArrayVar(&flags.clients, "client", nil, "`ID=REDIRECT_URI` of a client (repeatable, with the same ID for several URIs)")
+	f.StringArrayVar(&flags.introspectors, "introspector", nil, "`FILE` with a client that can introspect tokens (RFC 7662), for 'parley serve --introspect': {\"client_id\": …, \"client_secret\": …} (repeatable)")
 	f.BoolVar(&flags.registration, "allow-registration", false, "let clients register themselves")
-	f.StringVar(&flags.autoApprove, "auto-approve", "", "for tests: whoever comes is `USER` and agrees; on this machine alone")
+	f.StringVar(&flags.autoApprove, "auto-approve", "", "for tests: treat every visitor as `USER`, who consents; only on this machine")
 	flags.grants.add(f)
 	flags.audit.add(f)
-	f.StringArrayVar(&flags.proxies, "trusted-proxy", nil, "`NETWORK` of a proxy in front, such as 10.0.0.0/8: its X-Forwarded-For or Forwarded header says who comes, for limits and the audit; may be given several times")
-	f.StringVar(&flags.upstream, "upstream", "", "issuer `URL` of an OpenID provider where people sign in")
+	f.StringArrayVar(&flags.proxies, "trusted-proxy", nil, "`NETWORK` of a proxy in front, such as 10.0.0.0/8, whose X-Forwarded-For or Forwarded header names the client for limits and the audit (repeatable)")
+	f.StringVar(&flags.upstream, "upstream", "", "issuer `URL` of an OpenID provider where users sign in")
 	f.StringVar(&flags.upstreamClient, "upstream-client", "", "`ID` of this server there")
 	f.StringVar(&flags.upstreamSecret, "upstream-secret-file", "", "`FILE` with the secret of this server there")
-	f.StringVar(&flags.upstreamGroups, "upstream-groups-claim", "", "`CLAIM` of its ID tokens with the groups of a person, such as groups, for 'parley auth resource scope --group'")
-	f.StringVar(&flags.admin.admin, "admin", "", "`ADDRESS` where 'parley auth user' and other commands administer the server: unix:PATH, for the user that runs it, or HOST:PORT on this machine with --admin-key-file")
-	f.StringVar(&flags.admin.keyFile, "admin-key-file", "", "`FILE` with the key that they must have, in one line")
+	f.StringVar(&flags.upstreamGroups, "upstream-groups-claim", "", "`CLAIM` of its ID tokens with the user's groups, such as groups, for 'parley auth resource scope --group'")
+	f.StringVar(&flags.admin.admin, "admin", "", "`ADDRESS` for 'parley auth user' and other admin commands: unix:PATH, for the user that runs the server, or HOST:PORT on this machine with --admin-key-file")
+	f.StringVar(&flags.admin.keyFile, "admin-key-file", "", "`FILE` with the key that these commands need, on one line")
 	flags.AddObserveFlags(f)
 	return cmd
 }
@@ -234,7 +231,7 @@ func (s *issuerService) open(ctx context.Context, addr net.Addr) error {
 		}},
 		front.HealthCheck{Name: "audit", Check: func(context.Context) error {
 			if !s.audit.ready() {
-				return errors.New("the audit file cannot be written")
+				return errors.New("cannot write the audit file")
 			}
 			return nil
 		}},
@@ -254,7 +251,7 @@ func (f *issuerFlags) front(h http.Handler) http.Handler {
 	return h
 }
 
-var errNotHere = errors.New("--auto-approve is for tests on this machine: with it nobody may be let in from elsewhere")
+var errNotHere = errors.New("--auto-approve is only for tests on this machine and cannot admit users from elsewhere")
 
 func loopbackAddr(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
@@ -270,21 +267,21 @@ func (g *group) announceIssuer(ctx context.Context, flags *issuerFlags, name, ad
 	g.Note("parley: the authorization server is %s%s; Ctrl-C ends it", name, at)
 	for _, flag := range flags.resources {
 		uri, scopes, _ := strings.Cut(flag, "=")
-		g.Note("parley: it issues tokens for %s, with the scopes: %s", uri, cmp.Or(strings.ReplaceAll(scopes, ",", " "), "none"))
+		g.Note("parley: the server issues tokens for %s, with the scopes: %s", uri, cmp.Or(strings.ReplaceAll(scopes, ",", " "), "none"))
 	}
 	g.noteHidden(ctx, flags, db)
 	if strings.HasPrefix(name, "https:") && len(flags.proxies) == 0 {
-		g.Note("parley: https ends at a proxy in front; name it with --trusted-proxy, or all who come through it share one limit of attempts")
+		g.Note("parley: https ends at a proxy in front; name it with --trusted-proxy, or all users behind it share one limit of attempts")
 	}
 	g.noteStored(ctx, flags, db)
 	switch {
 	case flags.autoApprove != "":
-		g.Note("parley: whoever comes is signed in as %s, without a question", flags.autoApprove)
+		g.Note("parley: the server signs in every visitor as %s without asking", flags.autoApprove)
 	case flags.upstream != "":
-		g.Note("parley: people sign in at %s, which must know the redirect URI %s/login/callback", flags.upstream, strings.TrimSuffix(name, "/"))
+		g.Note("parley: users sign in at %s, which must know the redirect URI %s/login/callback", flags.upstream, strings.TrimSuffix(name, "/"))
 	default:
 		if users, err := db.Users(ctx, "", 1); err == nil && len(users) == 0 {
-			g.Note("parley: there are no users yet; add one with 'parley auth user add NAME%s'", databaseHint(flags.database))
+			g.Note("parley: the server has no users yet; run 'parley auth user add NAME%s' to add one", databaseHint(flags.database))
 		}
 	}
 }
@@ -294,15 +291,15 @@ func (g *group) noteStored(ctx context.Context, flags *issuerFlags, db *records.
 	stored, err := db.Resources(ctx)
 	switch {
 	case err != nil:
-		g.Note("parley: the resources of the database cannot be read: %v", err)
+		g.Note("parley: cannot read the resources in the database: %v", err)
 	case len(stored) > 0:
-		g.Note("parley: it issues tokens for the resources of its database, %d; 'parley auth resource list%s' shows them", len(stored), databaseHint(flags.database))
+		g.Note("parley: the server issues tokens for the %d resources in its database; run 'parley auth resource list%s' to list them", len(stored), databaseHint(flags.database))
 	case len(flags.resources) == 0:
-		g.Note("parley: it issues no tokens yet; add the MCP servers with 'parley auth resource add URI%s', or name them with --resource", databaseHint(flags.database))
+		g.Note("parley: the server issues no tokens yet; add MCP servers with 'parley auth resource add URI%s' or --resource", databaseHint(flags.database))
 	}
 	for _, r := range stored {
 		if slices.ContainsFunc(flags.resources, func(flag string) bool { return sameResource(flag, r.URI) }) {
-			g.Note("parley: --resource %s hides the resource of this URI in the database", host.EscapeLine(r.URI))
+			g.Note("parley: --resource %s hides the resource with this URI in the database", host.EscapeLine(r.URI))
 		}
 	}
 }
@@ -320,7 +317,7 @@ func (g *group) noteHidden(ctx context.Context, flags *issuerFlags, db *records.
 		id, _, _ := strings.Cut(flag, "=")
 		if _, err := db.Client(ctx, id, time.Now()); err == nil && !told[id] {
 			told[id] = true
-			g.Note("parley: --client %s hides the client of this id in the database; 'parley auth client show %s' shows that", host.EscapeLine(id), host.EscapeLine(id))
+			g.Note("parley: --client %s hides the client with this id in the database; run 'parley auth client show %s' to see it", host.EscapeLine(id), host.EscapeLine(id))
 		}
 	}
 }
@@ -328,7 +325,7 @@ func (g *group) noteHidden(ctx context.Context, flags *issuerFlags, db *records.
 // options makes the library's options of the flags.
 func (f *issuerFlags) options() (*issuer.Options, error) {
 	if f.http == "" {
-		return nil, kit.Usagef("--http is missing; write it as HOST:PORT or :PORT, such as --http 127.0.0.1:9000")
+		return nil, kit.Usagef("missing --http; write it as HOST:PORT or :PORT, such as --http 127.0.0.1:9000")
 	}
 	name, _, err := net.SplitHostPort(f.http)
 	if err != nil {
@@ -336,7 +333,7 @@ func (f *issuerFlags) options() (*issuer.Options, error) {
 	}
 	near := name == "" || oauth.LoopbackHost(name)
 	if !near && f.issuer == "" {
-		return nil, kit.Usagef("--http %q can be reached from other machines; give its public URL with --issuer https://…", f.http)
+		return nil, kit.Usagef("--http %q is reachable from other machines; set its public URL with --issuer https://…", f.http)
 	}
 	if f.autoApprove != "" {
 		u, err := url.Parse(f.issuer)
@@ -344,11 +341,11 @@ func (f *issuerFlags) options() (*issuer.Options, error) {
 			return nil, kit.Usagef("%w", errNotHere)
 		}
 		if f.upstream != "" {
-			return nil, kit.Usagef("give --auto-approve or --upstream, not both")
+			return nil, kit.Usagef("--auto-approve and --upstream cannot be used together")
 		}
 	}
 	if (f.upstream == "") != (f.upstreamClient == "") || f.upstream == "" && (f.upstreamSecret != "" || f.upstreamGroups != "") {
-		return nil, kit.Usagef("--upstream and --upstream-client go together, and --upstream-secret-file and --upstream-groups-claim with them")
+		return nil, kit.Usagef("--upstream and --upstream-client must be used together; --upstream-secret-file and --upstream-groups-claim require both")
 	}
 	if err := f.checkValues(); err != nil {
 		return nil, err
@@ -402,7 +399,7 @@ func readResource(flag string) (issuer.Resource, error) {
 	r := issuer.Resource{URI: canonical}
 	for _, scope := range strings.FieldsFunc(scopes, func(c rune) bool { return c == ',' }) {
 		if list, err := oauth.ParseScope(scope); err != nil || len(list) != 1 {
-			return r, kit.Usagef("--resource %q: write it as URI=SCOPE,SCOPE", flag)
+			return r, kit.Usagef("--resource %q: must be URI=SCOPE,SCOPE", flag)
 		}
 		r.Scopes = append(r.Scopes, issuer.Scope{Name: scope})
 	}
@@ -415,7 +412,7 @@ func readStaticClients(flags []string, device bool) ([]issuer.StaticClient, erro
 	for _, flag := range flags {
 		id, redirect, found := strings.Cut(flag, "=")
 		if !found || id == "" || redirect == "" && !device {
-			return nil, kit.Usagef("--client %q: write it as ID=REDIRECT_URI", flag)
+			return nil, kit.Usagef("--client %q: must be ID=REDIRECT_URI", flag)
 		}
 		i := slices.IndexFunc(list, func(c issuer.StaticClient) bool { return c.ID == id })
 		if i < 0 {
@@ -459,7 +456,7 @@ func loginOf(flags *issuerFlags, db *records.DB, options *issuer.Options) (issue
 		}
 		u, err := url.Parse(flags.upstream)
 		if err != nil || u.Host == "" {
-			return nil, kit.Usagef("--upstream %q: write it like https://login.example", flags.upstream)
+			return nil, kit.Usagef("--upstream %q: must be a URL like https://login.example", flags.upstream)
 		}
 		scopes := []string{"profile", "email"}
 		options.Upstream = issuer.Upstream{Name: u.Host, Scopes: append([]string{"openid"}, scopes...)}

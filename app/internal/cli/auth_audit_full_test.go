@@ -130,7 +130,7 @@ func TestAuditCannotBeWritten(t *testing.T) {
 			if trouble != "" {
 				t.Fatal(trouble)
 			}
-			if !a.saw("the audit file cannot be written, and nobody is signed in") {
+			if !a.saw("cannot write the audit file; the server refuses sign-ins") {
 				t.Errorf("the operator is not told:\n%s", a.said)
 			}
 			a.refuses(refresh)
@@ -139,7 +139,7 @@ func TestAuditCannotBeWritten(t *testing.T) {
 			if _, trouble := v.token(url.Values{"grant_type": {oauth.GrantRefreshToken}, "refresh_token": {refresh}}); trouble != "" {
 				t.Errorf("a refresh after it: %q", trouble)
 			}
-			if !a.saw("the audit file is written again: 1 lines that waited, 0 lost") {
+			if !a.saw("can write the audit file again: wrote 1 waiting lines, lost 0") {
 				t.Errorf("the operator is not told:\n%s", a.said)
 			}
 			got := a.events()[before:]

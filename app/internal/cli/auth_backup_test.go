@@ -72,7 +72,7 @@ func TestBackup(t *testing.T) {
 
 	elsewhere := filepath.Join(t.TempDir(), "restored.db")
 	if code, out, said := run(t, "", "auth", "restore", file, "--database", elsewhere); code != 0 || !strings.Contains(out, "restored to") ||
-		!strings.Contains(said, "what was revoked, disabled or removed since the backup is good again") {
+		!strings.Contains(said, "anything revoked, disabled or removed since the backup is valid again") {
 		t.Fatalf("restore: %d %s %s", code, out, said)
 	}
 	if code, _, said := run(t, "", "auth", "restore", file, "--database", elsewhere); code != 1 || !strings.Contains(said, "move it away") {
@@ -94,7 +94,7 @@ func TestBackup(t *testing.T) {
 
 	ended := filepath.Join(t.TempDir(), "ended.db")
 	if code, out, said := run(t, "", "auth", "restore", file, "--database", ended, "--sign-out"); code != 0 || !strings.Contains(out, "3 grants") ||
-		!strings.Contains(said, "users, clients and keys are those of the backup") {
+		!strings.Contains(said, "users, clients and keys are restored as of the backup") {
 		t.Fatalf("restore --sign-out: %d %s %s", code, out, said)
 	}
 	if _, trouble := newProcess(t, ended).refresh(used); trouble != oauth.InvalidGrant {

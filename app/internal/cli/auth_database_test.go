@@ -32,7 +32,7 @@ func TestNoDatabase(t *testing.T) {
 			args = append(args, "--database", mistyped)
 		}
 		code, out, said := run(t, "", append([]string{"auth"}, args...)...)
-		if code != 1 || out != "" || !strings.Contains(said, "there is no database "+mistyped+"; name the right one") {
+		if code != 1 || out != "" || !strings.Contains(said, "database "+mistyped+" not found; name the right one") {
 			t.Errorf("%q ended with %d, wrote %q and said %q", args, code, out, said)
 		}
 	}

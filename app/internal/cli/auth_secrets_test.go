@@ -63,13 +63,13 @@ func TestSecretsKey(t *testing.T) {
 				ended <- cli.Main(t.Context(), []string{"auth", "serve", "--http", "127.0.0.1:0", "--auto-approve", "ada", "--database", dsn},
 					&kit.Streams{In: strings.NewReader(""), Out: new(output), Err: before, Interrupts: interrupts})
 			}()
-			if before.wait("authorization server is", t.Context().Done()) == "" || !strings.Contains(before.String(), "private keys are in clear in the records; --secrets-key encrypts them") {
+			if before.wait("authorization server is", t.Context().Done()) == "" || !strings.Contains(before.String(), "private keys in the records are not encrypted; encrypt them with --secrets-key") {
 				t.Errorf("a server without a key says:\n%s", before)
 			}
-			admin("in clear", "secrets", "show")
+			admin("not encrypted", "secrets", "show")
 
 			p := newProcess(t, dsn, "--secrets-key", source)
-			if code := <-ended; code != 1 || !strings.Contains(before.String(), "another process has encrypted the private keys in the records; start this one with --secrets-key too") {
+			if code := <-ended; code != 1 || !strings.Contains(before.String(), "another process encrypted the private keys in the records; start this one with --secrets-key too") {
 				t.Errorf("the server without the key ended with %d:\n%s", code, before)
 			}
 			token := p.signIn()
@@ -82,7 +82,7 @@ func TestSecretsKey(t *testing.T) {
 				t.Errorf("after a kill: %s", trouble)
 			}
 
-			if said := refuseToServe(t, "--database", dsn); !strings.Contains(said, "encrypted by the key "+id+": say with --secrets-key where that is") {
+			if said := refuseToServe(t, "--database", dsn); !strings.Contains(said, "encrypted by the key "+id+"; name its source with --secrets-key") {
 				t.Errorf("without the key: %s", said)
 			}
 			if said := refuseToServe(t, "--database", dsn, "--secrets-key", other); !strings.Contains(said, "--secrets-key "+other+": the private keys in the records are encrypted by the key "+id+", and this is "+otherID) {
@@ -117,17 +117,17 @@ func TestSecretsKeySources(t *testing.T) {
 	t.Setenv("SHORT_KEY", text[:40])
 	for source, want := range map[string]string{
 		"file:" + filepath.Join(dir, "absent"):          "openssl rand -hex 32 >",
-		write("open", text, 0o604):                      "chmod it to 0600",
+		write("open", text, 0o604):                      "run chmod 0600 on it",
 		write("short", text[:40], 0o600):                "32 random bytes",
 		write("long", text+text, 0o600):                 "32 random bytes",
-		write("huge", strings.Repeat("0", 5000), 0o600): "no file with a key",
+		write("huge", strings.Repeat("0", 5000), 0o600): "not a key file",
 		"file:" + dir:     "",
 		"env:NO_SUCH_KEY": "$NO_SUCH_KEY is not set",
 		"env:SHORT_KEY":   "32 random bytes",
-		"secret":          "write it as file:PATH, env:NAME or keyring",
-		"file:":           "write it as",
-		"keyring:":        "write it as",
-		"vault:x":         "write it as",
+		"secret":          "must be file:PATH, env:NAME or keyring",
+		"file:":           "must be",
+		"keyring:":        "must be",
+		"vault:x":         "must be",
 	} {
 		said := refuseToServe(t, "--database", filepath.Join(dir, "x.db"), "--secrets-key", source)
 		if !strings.Contains(said, "--secrets-key") || !strings.Contains(said, want) || strings.Contains(said, text[:40]) {
@@ -140,7 +140,7 @@ func TestSecretsKeySources(t *testing.T) {
 		}
 	}
 	t.Setenv("GOOD_KEY", text)
-	if code, _, said := run(t, "", "auth", "secrets", "rotate", "--secrets-key", "env:GOOD_KEY", "--reseal", "--database", filepath.Join(dir, "x.db")); code != 1 || !strings.Contains(said, "in clear; start a server with --secrets-key") {
+	if code, _, said := run(t, "", "auth", "secrets", "rotate", "--secrets-key", "env:GOOD_KEY", "--reseal", "--database", filepath.Join(dir, "x.db")); code != 1 || !strings.Contains(said, "not encrypted; start a server with --secrets-key") {
 		t.Errorf("rotate of what is in clear: exit code %d, %s", code, said)
 	}
 }
@@ -164,7 +164,7 @@ func TestSecretsKeyring(t *testing.T) {
 	if code, out, said := run(t, "", "auth", "secrets", "rotate", "--database", db, "--secrets-key", "keyring", "--new-secrets-key", "keyring:other"); code != 0 {
 		t.Fatalf("rotate: %d %s%s", code, out, said)
 	}
-	if code, out, said := run(t, "", "auth", "secrets", "rotate", "--database", db, "--secrets-key", "keyring:other", "--new-secrets-key", "keyring:other"); code != 1 || out != "" || !strings.Contains(said, "is the key that encrypts the private keys already") {
+	if code, out, said := run(t, "", "auth", "secrets", "rotate", "--database", db, "--secrets-key", "keyring:other", "--new-secrets-key", "keyring:other"); code != 1 || out != "" || !strings.Contains(said, "is the current key") {
 		t.Errorf("rotate to the same key: %d %s%s", code, out, said)
 	}
 	p.start(`authorization server is (\S+);`, "auth", "serve", "--http", "127.0.0.1:0", "--auto-approve", "ada", "--database", db, "--secrets-key", "keyring:other")
@@ -245,7 +245,7 @@ func TestSecretsInBackup(t *testing.T) {
 	p := newProcess(t, dsn, "--secrets-key", source)
 	token := p.signIn()
 	file, elsewhere := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "restored.db")
-	want := "its private keys are encrypted by the key " + id + ": a server needs that key too (--secrets-key)"
+	want := "its private keys are encrypted by the key " + id + ": a server needs this key too (--secrets-key)"
 	for _, args := range [][]string{{"backup", file, "--database", dsn}, {"restore", file, "--database", elsewhere}} {
 		if code, out, said := run(t, "", append([]string{"auth"}, args...)...); code != 0 || !strings.Contains(out, want) {
 			t.Fatalf("%v: exit code %d\n%s%s", args, code, out, said)

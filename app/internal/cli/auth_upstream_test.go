@@ -37,7 +37,7 @@ func TestUpstream(t *testing.T) {
 			p := newPlaceWith(t, "--upstream", there.URL, "--upstream-client", "parley", "--upstream-secret-file", kept(t, secret), "-v")
 			code, out, said := command(t, "login", p.url, "--store", "file")
 			told := p.said.String()
-			if !strings.Contains(told, "people sign in at "+there.URL+", which must know the redirect URI "+p.issuer+"/login/callback") {
+			if !strings.Contains(told, "users sign in at "+there.URL+", which must know the redirect URI "+p.issuer+"/login/callback") {
 				t.Errorf("the operator is not told what to register:\n%s", told)
 			}
 			if strings.Contains(told+out+said, secret) || strings.Contains(told+out+said, "\x1b") {
