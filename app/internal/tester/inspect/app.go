@@ -28,7 +28,7 @@ type AppInfo struct {
 func onlyAppInfo(info *AppInfo) (*Outcome, error) {
 	o, err := encoded(info)
 	if err == nil && !info.HasApp {
-		o.Failure = &Error{Exit: ExitNoApp, Code: "no_app", Message: fmt.Sprintf("tool %q has no page (_meta.ui.resourceUri)", info.ToolName)}
+		o.Failure = &Error{Exit: ExitNoApp, Code: "no_app", Message: fmt.Sprintf("tool %q has no app (_meta.ui.resourceUri)", info.ToolName)}
 	}
 	if o != nil {
 		o.AppInfo = info
@@ -52,7 +52,7 @@ func (s *Session) appInfo(ctx context.Context, tool mcp.RawValue) *AppInfo {
 	}
 	if strictjson.Unmarshal(place, &info.ResourceURI) != nil || !strings.HasPrefix(info.ResourceURI, "ui://") {
 		info.ResourceURI = ""
-		info.ResourceError = fmt.Sprintf("its _meta names %s, which is no URI that begins with ui://", place)
+		info.ResourceError = fmt.Sprintf("its _meta names %s, which is not a ui:// URI", place)
 		return info
 	}
 	info.HasApp = true

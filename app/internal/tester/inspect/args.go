@@ -102,7 +102,7 @@ func (a *Args) arguments(ctx context.Context, schema mcp.RawValue) (mcp.RawValue
 	}
 	raw, err := strictjson.Marshal(members)
 	if err != nil {
-		return nil, usage("the arguments are no JSON: " + err.Error())
+		return nil, usage("the arguments must be JSON: " + err.Error())
 	}
 	return raw, nil
 }

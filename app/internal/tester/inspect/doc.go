@@ -1,8 +1,8 @@
-// Package inspect asks a server one thing at a time and gives back what it said, member for
-// member: the core of 'parley inspect'. [Methods] is the table of what can be asked; a [Target]
-// is the server, a [Session] one connection with it. What a server answers is never decoded and
-// written again: what goes out is the text that came in.
+// Package inspect is the core of 'parley inspect': it sends single requests to a server and
+// returns the results unchanged, field by field. [Methods] is the table of supported methods. A
+// [Target] is the server, a [Session] one connection to it. The package never decodes and
+// re-encodes a result: it outputs the text it received.
 //
-// The results, failures and exit codes are those of the MCP Inspector's command line, so that
-// scripts that use the one may use the other.
+// The results, errors and exit codes match the MCP Inspector's command line, so that scripts
+// can use either program.
 package inspect

@@ -49,7 +49,7 @@ func (s *Session) list(ctx context.Context, method, member string) ([]mcp.RawVal
 		listed, _ := page.Member(member)
 		var more []mcp.RawValue
 		if err := strictjson.Unmarshal(listed, &more); err != nil {
-			return nil, fmt.Errorf("%s: %w: %s is no array", method, client.ErrMalformed, member)
+			return nil, fmt.Errorf("%s: %w: %s is not an array", method, client.ErrMalformed, member)
 		}
 		next, ok := page.Member("nextCursor")
 		last := !ok || string(next) == "null"

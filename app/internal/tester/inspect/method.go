@@ -88,11 +88,11 @@ const (
 // methods is the table.
 var methods = map[string]Method{
 	mcp.MethodInitialize: {
-		About: "the server, its revision, capabilities and instructions",
+		About: "the server, its protocol version, capabilities and instructions",
 		run:   connected(initialize),
 	},
 	mcp.MethodDiscover: {
-		About: "what the server says of itself in both eras",
+		About: "how the server describes itself in both eras",
 		run:   discover,
 	},
 	mcp.MethodPing: {
@@ -112,7 +112,7 @@ var methods = map[string]Method{
 		run:   connected(list(mcp.MethodResourcesList, "resources")),
 	},
 	mcp.MethodResourcesTemplates: {
-		About: "the templates of resources",
+		About: "the resource templates",
 		run:   connected(list(mcp.MethodResourcesTemplates, "resourceTemplates")),
 	},
 	mcp.MethodResourcesRead: {
@@ -133,7 +133,7 @@ var methods = map[string]Method{
 		run:   connected(complete),
 	},
 	mcp.MethodSetLevel: {
-		Flags: []string{"--log-level"}, About: "from which level on the server logs, in revisions with sessions",
+		Flags: []string{"--log-level"}, About: "the server's lowest log level, in protocol versions with sessions",
 		run: connected(setLevel),
 	},
 	mcp.MethodResourcesSubscribe: {
@@ -141,15 +141,15 @@ var methods = map[string]Method{
 		run: subscribe,
 	},
 	mcp.MethodResourcesUnsubscribe: {
-		Flags: []string{flagURI}, About: "the answer to the end of a subscription, in revisions with sessions",
+		Flags: []string{flagURI}, About: "the response to unsubscribing, in protocol versions with sessions",
 		run: connected(unsubscribe),
 	},
 	mcp.MethodRootsList: {
-		Flags: []string{"[--root DIRECTORY ...]"}, About: "the folders that the server is told when it asks",
+		Flags: []string{"[--root DIRECTORY ...]"}, About: "the folders sent when the server requests roots",
 		run: roots,
 	},
 	methodSetRoots: {
-		Flags: []string{"--roots-json JSON"}, About: "the folders, after the server was told that they are others now",
+		Flags: []string{"--roots-json JSON"}, About: "the folders, after notifying the server of the change",
 		run: connected(setRoots),
 	},
 	methodWatch: {
@@ -157,7 +157,7 @@ var methods = map[string]Method{
 		Watches: true, run: watch,
 	},
 	methodSkillsList: {
-		Flags: []string{"[--verify]"}, About: "the skills; with --verify a line for each that says whether it is what its entry says",
+		Flags: []string{"[--verify]"}, About: "the skills; with --verify a line for each that shows whether it matches its entry",
 		run: connected(listSkills),
 	},
 	methodSkillsGet: {
@@ -173,19 +173,19 @@ var methods = map[string]Method{
 		run: connected(task(tasks.MethodGet)),
 	},
 	tasks.MethodUpdate: {
-		Flags: []string{flagTask, "--input-responses JSON"}, About: "the answer to what a task asked, in revisions without sessions",
+		Flags: []string{flagTask, "--input-responses JSON"}, About: "the response to a task's input request, in protocol versions without sessions",
 		run: connected(task(tasks.MethodUpdate)),
 	},
 	tasks.MethodCancel: {
-		Flags: []string{flagTask}, About: "the answer to the end of a task",
+		Flags: []string{flagTask}, About: "the response to canceling a task",
 		run: connected(task(tasks.MethodCancel)),
 	},
 	methodTaskResult: {
-		Flags: []string{flagTask, flagAnswer}, About: "the result of a task, in the revision that has tasks in its core",
+		Flags: []string{flagTask, flagAnswer}, About: "the result of a task, in the protocol version with tasks in its core",
 		Asks: true, run: connected(task(methodTaskResult)),
 	},
 	methodTaskList: {
-		About: "the tasks, in the revision that has tasks in its core",
+		About: "the tasks, in the protocol version with tasks in its core",
 		run:   connected(list(methodTaskList, "tasks")),
 	},
 }
@@ -297,7 +297,7 @@ func unsubscribe(ctx context.Context, s *Session, a *Args) (*Outcome, error) {
 
 // missing is the error of an argument that a method needs.
 func missing(method, flag string) error {
-	return usage(method + " needs " + flag)
+	return usage(method + " requires " + flag)
 }
 
 // notOffered reports whether nothing was sent because the server has no such thing.

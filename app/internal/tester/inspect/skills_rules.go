@@ -164,7 +164,7 @@ func (e *skillEntry) check() []Issue {
 		issues = append(issues, Issue{code, severity, message, uri})
 	}
 	if e.broken != "" {
-		add("malformed-entry", severityError, "the entry cannot be read: "+e.broken, "")
+		add("malformed-entry", severityError, "cannot read the entry: "+e.broken, "")
 		return issues
 	}
 	inURI := nameInURI(e.uri)
@@ -188,7 +188,7 @@ func (e *skillEntry) check() []Issue {
 		add("name-path-mismatch", severityError, fmt.Sprintf("the URI says %q, the frontmatter %q", inURI, *e.name), "")
 	}
 	if e.dynamic {
-		add("dynamic-resources", severityWarning, "its files are generated, so that there are no digests to check", "")
+		add("dynamic-resources", severityWarning, "its files are generated and have no digests to check", "")
 		return issues
 	}
 	return append(issues, e.checkFiles()...)
@@ -225,7 +225,7 @@ func (e *skillEntry) checkFiles() []Issue {
 		}
 		seen[id] = true
 		if rooted && !strings.HasPrefix(id, root+"/") {
-			add("resource-outside-skill-root", severityError, "the file is not beneath the folder of the skill", r.URI)
+			add("resource-outside-skill-root", severityError, "the file is not in the skill's folder", r.URI)
 		}
 		switch {
 		case r.Digest == nil:
@@ -237,7 +237,7 @@ func (e *skillEntry) checkFiles() []Issue {
 		case len(r.Size) == 0:
 			add("missing-size", severityError, "the file has no size", r.URI)
 		case !ok:
-			add("malformed-size", severityError, "the size is no number of bytes", r.URI)
+			add("malformed-size", severityError, "the size is not a number of bytes", r.URI)
 		}
 	}
 	return issues
@@ -260,7 +260,7 @@ func sameNames(entries []*skillEntry) map[string]Issue {
 			continue
 		}
 		for _, id := range ids {
-			found[id] = Issue{"duplicate-name", severityWarning, fmt.Sprintf("%d skills have the name %q; tell them apart by their URIs", len(ids), name), ""}
+			found[id] = Issue{"duplicate-name", severityWarning, fmt.Sprintf("%d skills have the name %q; distinguish them by their URIs", len(ids), name), ""}
 		}
 	}
 	return found

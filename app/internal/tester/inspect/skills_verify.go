@@ -94,7 +94,7 @@ func (s *Session) verify(ctx context.Context, list []mcp.RawValue, a *Args) (*Ou
 			return nil, err
 		}
 	}
-	o := &Outcome{Summary: fmt.Sprintf("%d skills and %d files: %d verified, %d failed (%d files differ), %d not read whole, %d without digests",
+	o := &Outcome{Summary: fmt.Sprintf("%d skills and %d files: %d verified, %d failed (%d files differ), %d not read completely, %d without digests",
 		len(entries), files, counts[skillVerified], counts[skillFailed], mismatched, counts[skillIncomplete], counts[skillUnverifiable])}
 	switch {
 	case counts[skillFailed] > 0:
@@ -121,7 +121,7 @@ func (v *verifier) report(ctx context.Context, e *skillEntry) (*SkillReport, err
 		return r, nil
 	}
 	if v.skills <= 0 || v.bytes <= 0 {
-		r.Incomplete = "nothing of it was read: the run had read as much as --skill-catalog-max-skills and --skill-catalog-max-bytes allow; verify it alone, with skills/get"
+		r.Incomplete = "not read: the run reached --skill-catalog-max-skills or --skill-catalog-max-bytes; verify this skill separately with skills/get"
 		return r, nil
 	}
 	v.skills--

@@ -135,14 +135,14 @@ func (l *lint) walk(raw mcp.RawValue, path, keyword string, depth int) {
 
 // boolean is about true or false where an object is expected.
 func (l *lint) boolean(value, path, keyword string) {
-	mend := `write what the value is, such as {"type": "object", "additionalProperties": true} for a free object`
+	mend := `describe the value, such as {"type": "object", "additionalProperties": true} for any object`
 	switch {
 	case value == "false":
-		mend = `write {"not": {}}, which refuses every value too`
+		mend = `write {"not": {}}, which also rejects every value`
 	case keyword == "not":
-		mend = "write {}, which takes every value too"
+		mend = "write {}, which also accepts every value"
 	}
-	l.add("boolean-schema", severityError, path, "the schema is "+value+", where an object is expected", mend)
+	l.add("boolean-schema", severityError, path, "the schema is "+value+", but an object is expected", mend)
 }
 
 // node looks at one schema alone.
@@ -152,16 +152,16 @@ func (l *lint) node(o strictjson.Object, path, keyword string) {
 		for i, t := range types {
 			parts[i] = `{"type": "` + t + `"}`
 		}
-		l.add("type-union", severityWarning, path, "type is a list, which some models refuse or ignore",
+		l.add("type-union", severityWarning, path, "type is a list, which some models reject or ignore",
 			`write {"anyOf": [`+strings.Join(parts, ", ")+`]}`)
 	}
 	if ref := member(o.Raw(), "$ref"); ref != "" && !strings.HasPrefix(ref, "#") && !l.embedded {
-		l.add("remote-ref", severityWarning, path, fmt.Sprintf("$ref leads to %q, outside of the schema, where no client looks", ref),
-			"put the schema that it means into $defs, and refer to #/$defs/NAME")
+		l.add("remote-ref", severityWarning, path, fmt.Sprintf("$ref points to %q, outside of the schema, which clients do not load", ref),
+			"put the referenced schema under $defs, and refer to #/$defs/NAME")
 	}
 	if !limits(o) && keyword != "not" {
-		l.add("untyped-schema", severityWarning, path, "the schema has no keyword that limits a value, and takes any",
-			`write what the value is, such as {"type": "object", "additionalProperties": true} for a free object`)
+		l.add("untyped-schema", severityWarning, path, "the schema has no keyword that limits the value, so it accepts any value",
+			`describe the value, such as {"type": "object", "additionalProperties": true} for any object`)
 	}
 }
 

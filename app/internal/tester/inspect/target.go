@@ -122,7 +122,7 @@ func (t *Target) connect(ctx context.Context, versions []string) (*Session, erro
 	o.ConnectTimeout = limit
 	if limit > 0 {
 		var cancel context.CancelFunc
-		cause := fmt.Errorf("%w: the server was not ready after %v; --connect-timeout gives it longer", errConnectTimeout, limit)
+		cause := fmt.Errorf("%w: the server was not ready after %v; allow more time with --connect-timeout", errConnectTimeout, limit)
 		ctx, cancel = transport.WithTimeout(ctx, limit, cause)
 		defer cancel()
 	}

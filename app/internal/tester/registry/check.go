@@ -55,7 +55,7 @@ func Check(text []byte) []Finding {
 		if e, ok := err.(*syntaxError); ok { //nolint:errorlint // parse returns nothing else
 			at = e.at
 		}
-		c.add(Error, at, "", "json-syntax", err.Error(), "write it as JSON (RFC 8259): no comments, no commas at the end, UTF-8")
+		c.add(Error, at, "", "json-syntax", err.Error(), "write it as JSON (RFC 8259): no comments, no trailing commas, UTF-8")
 		return c.findings
 	}
 	c.server(location{c, root, ""})
@@ -73,7 +73,7 @@ type checker struct {
 func (c *checker) add(severity Severity, at int, pointer, code, reason, fix string) {
 	switch {
 	case len(c.findings) == maxFindings:
-		code, reason, fix = "too-many", "there is more that is wrong", "fix the others first, and check again"
+		code, reason, fix = "too-many", "too many findings", "fix the reported ones first, then check again"
 	case len(c.findings) > maxFindings:
 		return
 	}
@@ -179,7 +179,7 @@ func (s location) object(members shape, required ...string) bool {
 	}
 	for _, name := range required {
 		if s.n.member(name) == nil {
-			s.fail("required", "add "+name, "the member %s is missing", name)
+			s.fail("required", "add "+name, "the field %s is missing", name)
 		}
 	}
 	return true
@@ -191,7 +191,7 @@ func (s location) twice() {
 	for _, m := range s.n.members {
 		if seen[m.name] {
 			s.c.add(Error, m.at, s.of(m.name, m.value).pointer, "duplicate-member",
-				fmt.Sprintf("the member %s is there twice", quoted(m.name)), "take one of them out: readers differ in which they take")
+				fmt.Sprintf("duplicate field %s", quoted(m.name)), "remove one of them: programs differ in which one they use")
 		}
 		seen[m.name] = true
 	}
@@ -201,20 +201,20 @@ func (s location) twice() {
 func (s location) unknown(name string, members shape) {
 	if camel := camelCase(name); camel != name {
 		if _, ok := members[camel]; ok {
-			s.fail("old-member", "write "+camel, "the member %s had this name in an older schema", quoted(name))
+			s.fail("old-member", "write "+camel, "the field %s had this name in an older schema", quoted(name))
 			return
 		}
 	}
 	if old, ok := removed[name]; ok {
-		s.fail("old-member", old, "the member %s was part of an older schema", quoted(name))
+		s.fail("old-member", old, "the field %s was part of an older schema", quoted(name))
 		return
 	}
-	s.warn("unknown-member", "take it out, or put what is your own under _meta", "the schema has no member %s here", quoted(name))
+	s.warn("unknown-member", "remove it, or put your own fields under _meta", "unknown field %s", quoted(name))
 }
 
 // removed says what to do about members of older schemas.
 var removed = map[string]string{
-	"status":         "take it out: registries keep the status themselves",
+	"status":         "remove it: registries manage the status themselves",
 	"version_detail": "write version, as a string",
 	"transport_type": "write type",
 	"registry_name":  "write registryType",
@@ -241,11 +241,11 @@ func (s location) length(least, most int) bool {
 	n := utf8.RuneCountInString(s.n.text)
 	switch {
 	case n < least && n == 0:
-		s.fail("empty", "write something, or take it out if it is optional", "the text is empty")
+		s.fail("empty", "add a value, or remove the field if it is optional", "the string is empty")
 	case n < least:
-		s.fail("too-short", fmt.Sprintf("write at least %d characters", least), "the text has %d characters; at least %d are needed", n, least)
+		s.fail("too-short", fmt.Sprintf("write at least %d characters", least), "the string has %d characters; at least %d are required", n, least)
 	case n > most:
-		s.fail("too-long", fmt.Sprintf("shorten it to %d characters", most), "the text has %d characters; at most %d are taken", n, most)
+		s.fail("too-long", fmt.Sprintf("shorten it to %d characters", most), "the string has %d characters; at most %d are allowed", n, most)
 	default:
 		return true
 	}
@@ -257,7 +257,7 @@ func (s location) oneOf(values ...string) bool {
 	if slices.Contains(values, s.n.text) {
 		return true
 	}
-	s.fail("enum", "write one of "+strings.Join(values, ", "), "%s is none of %s", quoted(s.n.text), strings.Join(values, ", "))
+	s.fail("enum", "write one of "+strings.Join(values, ", "), "%s is not one of %s", quoted(s.n.text), strings.Join(values, ", "))
 	return false
 }
 

@@ -68,11 +68,11 @@ func keyed(items []location, duplicate string, key func(string) string, check fu
 		}
 		check(name)
 		if seen[key(name.n.text)] {
-			name.fail(duplicate, "take one of them out", "%s is there twice", quoted(name.n.text))
+			name.fail(duplicate, "remove one of them", "duplicate %s", quoted(name.n.text))
 		}
 		seen[key(name.n.text)] = true
 		if secretName.MatchString(name.n.text) && !item.flag("isSecret") && item.text("value") == "" {
-			name.warn("secret-unmarked", `add "isSecret": true`, "%s looks like a secret and is not marked as one", quoted(name.n.text))
+			name.warn("secret-unmarked", `add "isSecret": true`, "%s looks like a secret, but is not marked as one", quoted(name.n.text))
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (s location) environmentName() {
 	const fix = "write it with letters, digits and _, like WORDS_TOKEN"
 	switch {
 	case strings.ContainsAny(s.n.text, "= \t\r\n\x00"):
-		s.fail("variable-name", fix, "%s is no name of an environment variable", quoted(s.n.text))
+		s.fail("variable-name", fix, "%s is not a valid name of an environment variable", quoted(s.n.text))
 	case !environment.MatchString(s.n.text):
 		s.warn("variable-name", fix, "shells cannot set the environment variable %s", quoted(s.n.text))
 	}
@@ -104,7 +104,7 @@ func arguments(items []location) {
 		} else {
 			name = "valueHint"
 			if item.n.member("value") == nil && item.n.member("valueHint") == nil {
-				item.fail("required", "add value for a fixed argument, or valueHint for one that the person fills in", "the argument has neither value nor valueHint")
+				item.fail("required", "add value for a fixed argument, or valueHint for one that the user fills in", "the argument has neither value nor valueHint")
 			}
 		}
 		at, ok := item.get(name, isString)
@@ -113,7 +113,7 @@ func arguments(items []location) {
 		}
 		key := kind.n.text + " " + at.n.text
 		if seen[key] && !item.flag("isRepeated") && item.text("value") == "" {
-			at.fail("duplicate-argument", `take one of them out, or add "isRepeated": true`, "the argument %s is there twice", quoted(at.n.text))
+			at.fail("duplicate-argument", `remove one of them, or add "isRepeated": true`, "duplicate argument %s", quoted(at.n.text))
 		}
 		seen[key] = true
 	}
@@ -133,15 +133,15 @@ func (s location) named() {
 	}
 	name := at.n.text
 	if strings.ContainsAny(name, "<> $\t\n=") {
-		at.fail("argument-name", "write the flag alone, like --port; its value is value or default", "%s is more than the name of an argument", quoted(name))
+		at.fail("argument-name", "write only the flag, like --port; put its value in value or default", "%s is not only the name of an argument", quoted(name))
 	}
 	for _, member := range []string{"value", "default"} {
 		if v, ok := s.get(member, isString); ok && v.n.text != "" && strings.HasPrefix(v.n.text, name) {
-			v.fail("argument-value", "write the value alone", "the member %s begins with the name of the argument", member)
+			v.fail("argument-value", "write only the value", "the field %s begins with the name of the argument", member)
 		}
 	}
 	if secretName.MatchString(name) && !s.flag("isSecret") && s.text("value") == "" {
-		at.warn("secret-unmarked", `add "isSecret": true`, "%s looks like a secret and is not marked as one", quoted(name))
+		at.warn("secret-unmarked", `add "isSecret": true`, "%s looks like a secret, but is not marked as one", quoted(name))
 	}
 }
 
@@ -162,7 +162,7 @@ func (s location) input(members shape, required ...string) bool {
 	if d, ok := s.get("default", isString); ok {
 		d.fits(s.text("format"))
 		if s.text("value") != "" {
-			d.warn("default-unused", "take default or value out", "a default beside a fixed value is never used")
+			d.warn("default-unused", "remove default or value", "a default is never used if there is a fixed value")
 		}
 	}
 	s.variables(members)
@@ -181,7 +181,7 @@ func (s location) choices() {
 		values = append(values, c.n.text)
 	}
 	if d, ok := s.get("default", isString); ok && len(values) > 0 && !slices.Contains(values, d.n.text) && !s.flag("isSecret") {
-		d.warn("default-choice", "write one of the choices", "the default %s is none of the choices", quoted(d.n.text))
+		d.warn("default-choice", "write one of the choices", "the default %s is not one of the choices", quoted(d.n.text))
 	}
 }
 
@@ -191,10 +191,10 @@ func (s location) secret() {
 		return
 	}
 	if d, ok := s.get("default", isString); ok && d.n.text != "" {
-		d.fail("secret-default", "take the default out; a placeholder may show what is expected", "a secret has a default value, which everybody can read")
+		d.fail("secret-default", "remove the default; use a placeholder to show the expected form", "a secret has a default value, which anyone can read")
 	}
 	if v, ok := s.get("value", isString); ok && v.n.text != "" && len(braces(v.n.text)) == 0 {
-		v.fail("secret-value", "take the value out, so that the person fills it in", "a secret has a fixed value, which everybody can read")
+		v.fail("secret-value", "remove the value, so that the user fills it in", "a secret has a fixed value, which anyone can read")
 	}
 }
 
@@ -210,7 +210,7 @@ func (s location) fits(format string) {
 		}
 	}
 	if err != nil {
-		s.warn("default-format", "write a default of the format "+format, "the default is no %s", format)
+		s.warn("default-format", "write a default of the format "+format, "the default is not a %s", format)
 	}
 }
 
@@ -231,7 +231,7 @@ func (s location) variables(members shape) {
 		names[v.name] = true
 		v.input(nil)
 		if !used[v.name] {
-			v.warn("variable-unused", "take it out, or write it in braces in the value", "the value does not use the variable %s", quoted(v.name))
+			v.warn("variable-unused", "remove it, or write it in braces in the value", "the value does not use the variable %s", quoted(v.name))
 		}
 	}
 	at, ok := s.get("value", isString)
@@ -240,7 +240,7 @@ func (s location) variables(members shape) {
 	}
 	for _, name := range braces(at.n.text) {
 		if !names[name] && variable.MatchString(name) {
-			at.warn("variable-unknown", "add it to variables, or take the braces out", "%s in the value names no variable", quoted("{"+name+"}"))
+			at.warn("variable-unknown", "add it to variables, or remove the braces", "%s in the value is not a variable", quoted("{"+name+"}"))
 		}
 	}
 }

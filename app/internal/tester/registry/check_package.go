@@ -59,13 +59,13 @@ func (s location) packaged() {
 		v.version()
 	}
 	if h, ok := s.get("fileSha256", isString); ok && !sha256Text.MatchString(h.n.text) {
-		h.fail("hash", "write the SHA-256 of the file: 64 hexadecimal digits in lower case", "the hash is none of SHA-256")
+		h.fail("hash", "write the SHA-256 of the file: 64 hexadecimal digits in lower case", "invalid SHA-256 hash")
 	}
 	if b, ok := s.get("registryBaseUrl", isString); ok {
 		b.https("the registry")
 	}
 	if args, ok := s.get("runtimeArguments", isArray); ok && len(args.n.items) > 0 && s.text("runtimeHint") == "" {
-		args.warn("runtime-hint", "add runtimeHint, such as npx, uvx or docker", "there are arguments of a runtime, and it is not said of which")
+		args.warn("runtime-hint", "add runtimeHint, such as npx, uvx or docker", "runtime arguments require a runtime")
 	}
 	for _, list := range []string{"runtimeArguments", "packageArguments"} {
 		arguments(s.list(list))
@@ -80,27 +80,27 @@ func (s location) packaged() {
 func (s location) ofType(name string, kind registryType) {
 	if kind.versioned {
 		if s.n.member("version") == nil {
-			s.fail("version-missing", "add version", "a package of %s needs a version", name)
+			s.fail("version-missing", "add version", "%s packages require a version", name)
 		}
 		if h, ok := s.get("fileSha256", isString); ok {
-			h.warn("hash-unused", "take it out", "the official registry takes no hash of packages of %s", name)
+			h.warn("hash-unused", "remove it", "the official registry accepts no hash for %s packages", name)
 		}
 	}
 	base, given := s.get("registryBaseUrl", isString)
 	if given && kind.versioned && !slices.Contains(kind.bases, base.n.text) {
-		base.warn("registry-base", "write "+kind.bases[0]+", or take it out", "the official registry takes no packages of %s from %s", name, quoted(base.n.text))
+		base.warn("registry-base", "write "+kind.bases[0]+", or remove it", "the official registry accepts no %s packages from %s", name, quoted(base.n.text))
 	}
 	switch {
 	case name == "mcpb" && s.n.member("fileSha256") == nil:
-		s.fail("hash-missing", "add fileSha256: 'sha256sum FILE' tells it", "a package of mcpb needs the hash of its file")
+		s.fail("hash-missing", "add fileSha256; run 'sha256sum FILE' to compute it", "mcpb packages require the hash of their file")
 	case name == "oci":
 		for _, member := range []string{"registryBaseUrl", "version", "fileSha256"} {
 			if at, ok := s.get(member, isString); ok {
-				at.fail("oci-member", "take it out, and write the identifier like ghcr.io/ada/words:1.0.2", "a package of oci has no %s", member)
+				at.fail("oci-member", "remove it, and write the identifier like ghcr.io/ada/words:1.0.2", "oci packages must not have %s", member)
 			}
 		}
 	case name == "mcpb" && given:
-		base.warn("registry-base", "take it out", "the identifier of a package of mcpb is the whole URL")
+		base.warn("registry-base", "remove it", "the identifier of an mcpb package is the complete URL")
 	}
 }
 
@@ -108,19 +108,19 @@ func (s location) ofType(name string, kind registryType) {
 func (s location) identifier(registry string) {
 	id := s.n.text
 	if strings.ContainsAny(id, " \t\r\n") {
-		s.fail("identifier", "take the white space out", "the identifier %s has white space", quoted(id))
+		s.fail("identifier", "remove the white space", "the identifier %s contains white space", quoted(id))
 		return
 	}
 	switch registry {
 	case "npm", "pypi", "nuget":
 		if strings.Contains(id, "://") || strings.LastIndexByte(id, '@') > 0 || strings.Contains(id, "==") {
-			s.fail("identifier", "write the name of the package alone; its version is the member version", "the identifier %s is no name of a package", quoted(id))
+			s.fail("identifier", "write only the package name; put its version in the field version", "the identifier %s is not a package name", quoted(id))
 		}
 	case "oci":
 		s.image()
 	case "mcpb":
 		if s.https("the bundle") && !strings.Contains(strings.ToLower(id), "mcp") {
-			s.warn("bundle-name", "name the file like words.mcpb", "the official registry takes no bundle whose URL does not contain mcp")
+			s.warn("bundle-name", "name the file like words.mcpb", "the official registry accepts only bundles whose URL contains mcp")
 		}
 		s.bundleHost()
 	}
@@ -132,9 +132,9 @@ func (s location) image() {
 	m := ociReference.FindStringSubmatch(s.n.text)
 	switch {
 	case m == nil || strings.Contains(s.n.text, "://"):
-		s.fail("identifier", fix, "%s is no reference of an image", quoted(s.n.text))
+		s.fail("identifier", fix, "%s is not an image reference", quoted(s.n.text))
 	case m[1] == ":latest" && m[2] == "":
-		s.fail("version-latest", fix, "latest is no version of an image")
+		s.fail("version-latest", fix, "latest is not an image version")
 	case m[1] == "" && m[2] == "":
 		s.fail("version-missing", fix, "the image %s has neither tag nor digest", quoted(s.n.text))
 	}
@@ -148,7 +148,7 @@ func (s location) bundleHost() {
 	switch strings.TrimPrefix(strings.ToLower(u.Host), "www.") {
 	case "github.com", "gitlab.com":
 	default:
-		s.warn("bundle-host", "put the bundle into a release at GitHub or GitLab", "the official registry takes no bundles from %s", quoted(u.Host))
+		s.warn("bundle-host", "put the bundle in a GitHub or GitLab release", "the official registry accepts no bundles from %s", quoted(u.Host))
 	}
 }
 
@@ -163,7 +163,7 @@ func (s location) transport(names map[string]bool) {
 		members = stdioShape
 	}
 	if u, ok := s.get("url", isString); ok && kind == TransportStdio {
-		u.fail("stdio-url", "take it out", "a server on standard input and output has no URL")
+		u.fail("stdio-url", "remove it", "a stdio server must not have a URL")
 	}
 	if !s.object(members, "type") {
 		return
@@ -188,7 +188,7 @@ func (s location) remote() {
 		names[v.name] = true
 		v.input(nil)
 	}
-	s.address(names, "the member variables")
+	s.address(names, "the variables")
 	s.headers()
 	at, ok := s.get("url", isString)
 	if !ok {
@@ -200,7 +200,7 @@ func (s location) remote() {
 	}
 	for _, v := range s.entries("variables") {
 		if !used[v.name] {
-			v.warn("variable-unused", "take it out, or write it in braces in the URL", "the URL does not use the variable %s", quoted(v.name))
+			v.warn("variable-unused", "remove it, or write it in braces in the URL", "the URL does not use the variable %s", quoted(v.name))
 		}
 	}
 	at.public()
@@ -211,7 +211,7 @@ func (s location) address(names map[string]bool, where string) {
 	at, ok := s.get("url", isString)
 	if !ok {
 		if s.n.member("url") == nil {
-			s.fail("required", "add url", "the member url is missing")
+			s.fail("required", "add url", "the field url is missing")
 		}
 		return
 	}
@@ -221,13 +221,13 @@ func (s location) address(names map[string]bool, where string) {
 	u, err := url.Parse(brace.ReplaceAllString(at.n.text, "1"))
 	switch {
 	case !httpURL.MatchString(at.n.text) || err != nil || u.Host == "":
-		at.fail("url", "write it like https://example.com/mcp", "%s is no URL with http or https", quoted(at.n.text))
+		at.fail("url", "write it like https://example.com/mcp", "%s is not an http or https URL", quoted(at.n.text))
 	case u.User != nil:
-		at.fail("url-user", "take user and password out; headers say who calls", "the URL has a user or a password, and the file is public")
+		at.fail("url-user", "remove user and password; authenticate with headers", "the URL contains a user or a password, but the file is public")
 	}
 	for _, name := range braces(at.n.text) {
 		if !names[name] {
-			at.fail("variable-unknown", "name one of "+where, "%s in the URL names no variable", quoted("{"+name+"}"))
+			at.fail("variable-unknown", "name one of "+where, "%s in the URL is not a variable", quoted("{"+name+"}"))
 		}
 	}
 }
@@ -252,7 +252,7 @@ func (s location) public() {
 func (s location) headers() {
 	keyed(s.list("headers"), "duplicate-header", strings.ToLower, func(name location) {
 		if !headerName.MatchString(name.n.text) {
-			name.fail("header-name", "write it like X-API-Key", "%s is no name of a header", quoted(name.n.text))
+			name.fail("header-name", "write it like X-API-Key", "%s is not a valid header name", quoted(name.n.text))
 		}
 	})
 }

@@ -47,11 +47,11 @@ func (c *checker) server(s location) {
 		d.length(1, 100)
 	}
 	if t, ok := s.get("title", isString); ok && t.length(1, 100) && strings.TrimSpace(t.n.text) == "" {
-		t.fail("empty", "write a title, or take it out", "the title is white space")
+		t.fail("empty", "write a title, or remove the field", "the title is white space")
 	}
 	if v, ok := s.get("version", isString); ok {
 		if v.length(1, 255) && v.version() && !semver.MatchString(v.n.text) {
-			v.warn("version-not-semantic", "write it like 1.0.2", "the version %s is not semantic, and may be sorted wrongly", quoted(v.n.text))
+			v.warn("version-not-semantic", "write it like 1.0.2", "the version %s is not semantic and might be sorted incorrectly", quoted(v.n.text))
 		}
 	}
 	if u, ok := s.get("websiteUrl", isString); ok {
@@ -70,12 +70,12 @@ func (c *checker) server(s location) {
 	for _, r := range remotes {
 		r.remote()
 	}
-	same(packages, "duplicate-package", "the package is there twice", func(p location) string {
+	same(packages, "duplicate-package", "duplicate package", func(p location) string {
 		return p.text("registryType") + " " + p.text("identifier") + " " + p.text("version")
 	})
-	same(remotes, "duplicate-remote", "the URL is there twice", func(r location) string { return r.text("type") + " " + r.text("url") })
+	same(remotes, "duplicate-remote", "duplicate URL", func(r location) string { return r.text("type") + " " + r.text("url") })
 	if len(packages)+len(remotes) == 0 {
-		s.warn("nothing-to-use", "add packages or remotes", "the file names no package and no URL, so that nobody can use the server")
+		s.warn("nothing-to-use", "add packages or remotes", "the file has no package and no URL, so users cannot reach the server")
 	}
 	if meta, ok := s.get("_meta", isObject); ok {
 		meta.meta()
@@ -91,7 +91,7 @@ func same(items []location, code, reason string, key func(location) string) {
 		}
 		k := key(item)
 		if seen[k] {
-			item.fail(code, "take one of them out", "%s", reason)
+			item.fail(code, "remove one of them", "%s", reason)
 		}
 		seen[k] = true
 	}
@@ -104,10 +104,10 @@ func (s location) schema() {
 	}
 	fix := "write " + Schema + ", and check again"
 	if m := schemaURL.FindStringSubmatch(u.n.text); m != nil {
-		u.fail("schema-version", fix, "the file is of the schema %s, and is checked by another", quoted(m[1]))
+		u.fail("schema-version", fix, "the file uses the schema %s, but is checked against another one", quoted(m[1]))
 		return
 	}
-	u.fail("schema-version", fix, "%s is no schema of server.json", quoted(u.n.text))
+	u.fail("schema-version", fix, "%s is not a server.json schema", quoted(u.n.text))
 }
 
 // serverName checks a name: a domain, reversed, and a name below it.
@@ -123,7 +123,7 @@ func (s location) serverName() {
 	case strings.Contains(after, "/"):
 		s.fail("name", fix, "the name %s has more than one slash", quoted(s.n.text))
 	case !namespace.MatchString(before):
-		s.fail("name-namespace", fix, "the namespace %s is no domain name, reversed", quoted(before))
+		s.fail("name-namespace", fix, "the namespace %s is not a reversed domain name", quoted(before))
 	case !namePart.MatchString(after):
 		s.fail("name", fix, "the part %s must have two or more letters, digits, dots, - or _, and begin and end with a letter or digit", quoted(after))
 	}
@@ -134,11 +134,11 @@ func (s location) version() bool {
 	v := strings.TrimSpace(s.n.text)
 	switch {
 	case v == "latest":
-		s.fail("version-latest", "write the version itself", "latest is no version")
+		s.fail("version-latest", "write the version itself", "latest is not a version")
 	case isRange(v):
-		s.fail("version-range", "write one version, such as 1.0.2", "%s is a range of versions", quoted(v))
+		s.fail("version-range", "write one version, such as 1.0.2", "%s is a version range", quoted(v))
 	case v == "" || v != s.n.text:
-		s.fail("version-space", "take the white space out", "the version begins or ends with white space")
+		s.fail("version-space", "remove the white space", "the version begins or ends with white space")
 	default:
 		return true
 	}
@@ -167,11 +167,11 @@ func (s location) https(what string) bool {
 	u, err := url.Parse(s.n.text)
 	switch {
 	case err != nil || u.Host == "" && u.Opaque == "":
-		s.fail("url", "write it like https://example.com/words", "%s is no absolute URL: %s", what, quoted(s.n.text))
+		s.fail("url", "write it like https://example.com/words", "%s is not an absolute URL: %s", what, quoted(s.n.text))
 	case u.Scheme != "https" || u.Host == "":
 		s.fail("url-scheme", "write it with https", "%s must begin with https://: %s", what, quoted(s.n.text))
 	case u.User != nil:
-		s.fail("url-user", "take user and password out", "%s has a user or a password, and the file is public", what)
+		s.fail("url-user", "remove user and password", "%s contains a user or a password, but the file is public", what)
 	default:
 		return true
 	}
@@ -186,15 +186,15 @@ func (s location) repository() {
 		address, given := s.get("url", isString)
 		switch {
 		case pattern == nil:
-			at.fail("repository-source", "write github or gitlab, or take the repository out", "registries know no repository at %s", quoted(source))
+			at.fail("repository-source", "write github or gitlab, or remove the repository", "registries do not support repositories at %s", quoted(source))
 		case given && !pattern.MatchString(address.n.text):
-			address.fail("repository-url", "write it like https://"+source+".com/ada/words", "%s is no URL of a repository at %s", quoted(address.n.text), source)
+			address.fail("repository-url", "write it like https://"+source+".com/ada/words", "%s is not a repository URL at %s", quoted(address.n.text), source)
 		}
 	}
 	if sub, ok := s.get("subfolder", isString); ok {
 		folder := sub.n.text
 		if !subfolders.MatchString(folder) || path.IsAbs(folder) || path.Clean(folder) != folder || folder == "." || folder == ".." || strings.HasPrefix(folder, "../") {
-			sub.fail("repository-subfolder", "write it like src/words", "%s is no path of a folder below the repository", quoted(folder))
+			sub.fail("repository-subfolder", "write it like src/words", "%s is not a folder path in the repository", quoted(folder))
 		}
 	}
 }
@@ -214,7 +214,7 @@ func (s location) icon() {
 	}
 	for _, size := range s.list("sizes") {
 		if size.n.kind != isString || !iconSize.MatchString(size.n.text) {
-			size.fail("icon-size", "write it like 48x48, or any", "%s is no size of an icon", quoted(size.n.text))
+			size.fail("icon-size", "write it like 48x48, or any", "%s is not an icon size", quoted(size.n.text))
 		}
 	}
 }
@@ -232,11 +232,11 @@ func (s location) meta() {
 		at := s.of(m.name, m.value)
 		switch {
 		case m.name != publisherMeta:
-			at.warn("meta-dropped", "put it under "+publisherMeta, "the official registry drops the member %s of _meta", quoted(m.name))
+			at.warn("meta-dropped", "put it under "+publisherMeta, "the official registry drops the field %s of _meta", quoted(m.name))
 		case m.value.kind != isObject:
 			at.fail("type", "write an object", "expected an object, got %s", m.value.kind)
 		case at.size() > maxMeta:
-			at.fail("too-long", "shorten it", "the member has %d bytes; the official registry takes at most %d", at.size(), maxMeta)
+			at.fail("too-long", "shorten it", "the field has %d bytes; the official registry accepts at most %d", at.size(), maxMeta)
 		}
 	}
 }

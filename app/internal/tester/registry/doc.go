@@ -1,7 +1,7 @@
-// Package registry writes and checks server.json, the file that describes a server to registries of
-// MCP servers: what it is called, and from which packages or at which URLs it can be had
+// Package registry writes and checks server.json, the file that describes a server to MCP server
+// registries: its name, and its packages or URLs
 // (github.com/modelcontextprotocol/registry, docs/reference/server-json, schema of 2025-12-11).
 //
-// [Check] reads any bytes and returns findings. [Server] is what a file says, for programs that write
-// one; the Parse functions make its parts of the texts of a command line.
+// [Check] reads any bytes and returns findings. [Server] represents the content of a file, for
+// programs that write one; the Parse functions create its parts from command line arguments.
 package registry

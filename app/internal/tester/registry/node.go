@@ -85,7 +85,7 @@ func parse(text []byte) (*node, error) {
 			}
 			at += size
 		}
-		return nil, &syntaxError{at, "the text is no UTF-8"}
+		return nil, &syntaxError{at, "the text is not valid UTF-8"}
 	}
 	p := &parser{text: text, dec: json.NewDecoder(bytes.NewReader(text))}
 	p.dec.UseNumber()
@@ -95,7 +95,7 @@ func parse(text []byte) (*node, error) {
 	}
 	at := p.next()
 	if _, err := p.dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, &syntaxError{at, "there is more after the value"}
+		return nil, &syntaxError{at, "unexpected data after the value"}
 	}
 	return n, nil
 }
@@ -117,9 +117,9 @@ func (p *parser) token() (json.Token, int, error) {
 	}
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		return nil, at, &syntaxError{max(int(syntax.Offset)-1, 0), "the text is no JSON: " + syntax.Error()}
+		return nil, at, &syntaxError{max(int(syntax.Offset)-1, 0), "invalid JSON: " + syntax.Error()}
 	}
-	return nil, at, &syntaxError{len(p.text), "the text ends in the middle"}
+	return nil, at, &syntaxError{len(p.text), "the text ends unexpectedly"}
 }
 
 func (p *parser) value(depth int) (*node, error) {
@@ -158,7 +158,7 @@ func (p *parser) object(n *node, depth int) error {
 		}
 		name, ok := token.(string)
 		if !ok {
-			return &syntaxError{at, "the text is no JSON: the name of a member must be a string"}
+			return &syntaxError{at, "invalid JSON: a field name must be a string"}
 		}
 		value, err := p.value(depth + 1)
 		if err != nil {

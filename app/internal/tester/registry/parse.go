@@ -16,7 +16,7 @@ func ParsePackage(text string) (Package, error) {
 	}
 	t, known := registryTypes[kind]
 	if !known {
-		return Package{}, fmt.Errorf("package %q: the types of packages are npm, pypi, oci, nuget and mcpb", text)
+		return Package{}, fmt.Errorf("package %q: the type must be npm, pypi, oci, nuget or mcpb", text)
 	}
 	p := Package{RegistryType: kind, Identifier: id, Transport: Transport{Type: TransportStdio}}
 	if at := strings.LastIndexByte(id, '@'); t.versioned && at > 0 {
@@ -93,11 +93,11 @@ func (in *Input) options(text string, repeated *bool) error {
 		case !has && flags[name] != nil:
 			*flags[name] = true
 		default:
-			return fmt.Errorf("there is no option %q; the options are %s", option, inputOptions)
+			return fmt.Errorf("unknown option %q; the options are %s", option, inputOptions)
 		}
 	}
 	if f := in.Format; f != "" && !slices.Contains([]string{"string", "number", "boolean", "filepath"}, f) {
-		return fmt.Errorf("there is no format %q; the formats are string, number, boolean and filepath", f)
+		return fmt.Errorf("unknown format %q; the formats are string, number, boolean and filepath", f)
 	}
 	return nil
 }
