@@ -192,7 +192,7 @@ func TestUnreachable(t *testing.T) {
 		waited := false
 		for range 10 {
 			_, err := client.Connect(t.Context(), bob, &client.Options{Versions: []string{modern}, Retries: -1})
-			waited = waited || strings.Contains(fmt.Sprint(err), "is tried again in ")
+			waited = waited || strings.Contains(fmt.Sprint(err), "the next attempt is in ")
 			wantCode(t, err, mcp.CodeInternalError, "be reached")
 		}
 		if !waited {

@@ -27,8 +27,8 @@ func TestUserNames(t *testing.T) {
 		says string
 	}{
 		{[]string{"add", " Ada", "--password-file", password}, 0, "added ada\n"},
-		{[]string{"add", "ADA", "--password-file", password}, 1, `there is a user "ADA" already`},
-		{[]string{"add", "\u0430\u0501\u0430", "--password-file", password}, 1, `there is a user "ada", and`},
+		{[]string{"add", "ADA", "--password-file", password}, 1, `user "ADA" already exists`},
+		{[]string{"add", "\u0430\u0501\u0430", "--password-file", password}, 1, `user "ada" already exists, and`},
 		{[]string{"add", "\u0430da", "--password-file", password}, 1, "letters of several scripts"},
 		{[]string{"list"}, 0, "ada"},
 		{[]string{"show", "ADA"}, 0, "ada\n"},
@@ -37,7 +37,7 @@ func TestUserNames(t *testing.T) {
 		{[]string{"signout", "\uff21da"}, 0, "signed out ada\n"},
 		{[]string{"password", "ADA", "--password-file", password}, 0, "another password for ada\n"},
 		{[]string{"remove", "ADA"}, 0, "removed ada\n"},
-		{[]string{"remove", "ada"}, 1, "there is no user"},
+		{[]string{"remove", "ada"}, 1, "not found"},
 	} {
 		if code, said := user(step.args...); code != step.code || !strings.Contains(said, step.says) {
 			t.Errorf("%+q ended with %d and said %q", step.args, code, said)

@@ -94,12 +94,12 @@ func TestServeTokensOfOthers(t *testing.T) {
 		})
 	}
 	for want, flags := range map[string][]string{
-		"require --auth":              {"--audience", api},
-		"--token-type require --auth": {"--token-type", "JWT"},
-		"--audience must not be empty":         {"--auth", provider.URL, "--audience", ""},
-		"--token-type must not be empty":       {"--auth", provider.URL, "--token-type", ""},
-		"--token-type cannot be used":   {"--auth", provider.URL, "--token-type", "JWT", "--introspect", clientFile(t, "")},
-		"write the issuer as it does": {"--auth", provider.URL + "/"},
+		"require --auth":                 {"--audience", api},
+		"--token-type require --auth":    {"--token-type", "JWT"},
+		"--audience must not be empty":   {"--auth", provider.URL, "--audience", ""},
+		"--token-type must not be empty": {"--auth", provider.URL, "--token-type", ""},
+		"--token-type cannot be used":    {"--auth", provider.URL, "--token-type", "JWT", "--introspect", clientFile(t, "")},
+		"write the issuer as it does":    {"--auth", provider.URL + "/"},
 	} {
 		code, _, said := command(t, append([]string{"serve", "everything", "--http", "127.0.0.1:0"}, flags...)...)
 		if code != 1 || !strings.Contains(said, want) {

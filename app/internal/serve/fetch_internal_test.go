@@ -13,9 +13,9 @@ func TestFetchFlags(t *testing.T) {
 		want   string
 	}{
 		"line break in the user agent": {func(f *fetchFlags) { f.userAgent = "a\nb" }, "--user-agent must be one line of text"},
-		"pattern of hosts":             {func(f *fetchFlags) { f.allowPrivate = []string{"*.example.com"} }, "--allow-private \"*.example.com\": write a network"},
-		"host with a port":             {func(f *fetchFlags) { f.allowPrivate = []string{"a.example:80"} }, "--allow-private \"a.example:80\": write a network"},
-		"address with a zone":          {func(f *fetchFlags) { f.allowPrivate = []string{"fe80::1%eth0"} }, "--allow-private \"fe80::1%eth0\": write a network"},
+		"pattern of hosts":             {func(f *fetchFlags) { f.allowPrivate = []string{"*.example.com"} }, "--allow-private \"*.example.com\": must be a network"},
+		"host with a port":             {func(f *fetchFlags) { f.allowPrivate = []string{"a.example:80"} }, "--allow-private \"a.example:80\": must be a network"},
+		"address with a zone":          {func(f *fetchFlags) { f.allowPrivate = []string{"fe80::1%eth0"} }, "--allow-private \"fe80::1%eth0\": must be a network"},
 		"no time":                      {func(f *fetchFlags) { f.timeout = 0 }, "must be greater than 0"},
 	} {
 		flags := &fetchFlags{timeout: time.Second, maxBytes: 1}

@@ -436,7 +436,7 @@ func TestInvitationEnds(t *testing.T) {
 			t.Fatal(old, err)
 		}
 		s.says("an expired link", s.person().open(s.first+"/account/invitation?code=old"), http.StatusGone, "has expired")
-		if text := s.do("user list", `{}`).Text(); !strings.Contains(text, "no good invitation") {
+		if text := s.do("user list", `{}`).Text(); !strings.Contains(text, "no valid invitation") {
 			t.Errorf("the list says %q", text)
 		}
 		third := s.invite(`{"name":"ada"}`)
@@ -481,7 +481,7 @@ func TestInviteRefused(t *testing.T) {
 		`{"name":"gone","reset":true}`:                             {admin.Conflict, "auth user enable"},
 		`{"name":"gone"}`:                                          {admin.Conflict, "auth user enable"},
 		`{"name":"a\u0430b"}`:                                      {admin.Invalid, "several scripts"},
-		`{"name":"\u0430\u0501\u0430"}`:                            {admin.Conflict, "could be taken for it"},
+		`{"name":"\u0430\u0501\u0430"}`:                            {admin.Conflict, "looks like it"},
 		`{"name":"x","lifetime":"1s"}`:                             {admin.Invalid, "1m to 720h"},
 		`{"name":"x","lifetime":"721h"}`:                           {admin.Invalid, "1m to 720h"},
 		`{"name":"x","lifetime":"soon"}`:                           {admin.Invalid, "1m to 720h"},

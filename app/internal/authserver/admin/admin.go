@@ -1,5 +1,5 @@
-// Package admin is what an operator does to an authorization server: one table of
-// verbs, from which the commands of the program and an API over HTTP are made.
+// Package admin implements the administration of an authorization server: one table of
+// verbs, from which the program's commands and an HTTP API are generated.
 package admin
 
 import (
@@ -81,7 +81,7 @@ func New(db *records.DB, o *Options) *Admin {
 // Run does a verb for an actor. Its parameters are a JSON object. An error that the actor can
 // do something about is an *Error. Verbs that stream are for Stream.
 func (a *Admin) Run(ctx context.Context, actor string, v *Verb, parameters []byte) (Result, error) {
-	return a.Stream(ctx, actor, v, parameters, func([]byte) error { return errors.New("the verb answers with lines") })
+	return a.Stream(ctx, actor, v, parameters, func([]byte) error { return errors.New("the verb returns lines") })
 }
 
 // Stream does a verb as Run does. What the verb answers with before the result goes to write, line by
@@ -90,7 +90,7 @@ func (a *Admin) Stream(
 	ctx context.Context, actor string, v *Verb, parameters []byte, write func(line []byte) error,
 ) (Result, error) {
 	if !v.Reads && !a.opts.Ready() {
-		return nil, errorf(Unavailable, "the audit of the server cannot be written, and nothing is changed without it; its log says why")
+		return nil, errorf(Unavailable, "the server cannot write its audit and makes no changes without it; see the server's log")
 	}
 	act := Act{Verb: v.Path, Actor: actor, Outcome: "ok"}
 	input, err := v.decode(parameters)

@@ -34,26 +34,26 @@ func TestErrorsAndAudit(t *testing.T) {
 		code             admin.Code
 		says             string
 	}{
-		{"user add", `{"name":"ada","password":"another-horse"}`, admin.Conflict, `there is a user "ada" already`},
+		{"user add", `{"name":"ada","password":"another-horse"}`, admin.Conflict, `user "ada" already exists`},
 		{"user add", `{"name":"bob","password":"short"}`, admin.Invalid, "at least 8 characters"},
 		{"user add", `{"name":"a\nb","password":"correct-horse"}`, admin.Invalid, "this cannot be the name of a user"},
-		{"user add", `{"name":" ADA","password":"correct-horse"}`, admin.Conflict, `there is a user " ADA" already`},
-		{"user add", `{"name":"\u0430\u0501\u0430","password":"correct-horse"}`, admin.Conflict, `there is a user "ada", and`},
+		{"user add", `{"name":" ADA","password":"correct-horse"}`, admin.Conflict, `user " ADA" already exists`},
+		{"user add", `{"name":"\u0430\u0501\u0430","password":"correct-horse"}`, admin.Conflict, `user "ada" already exists, and`},
 		{"user add", `{"name":"\u0430da","password":"correct-horse"}`, admin.Invalid, "letters of several scripts"},
-		{"user add", `{"name":"bob"}`, admin.Invalid, `needs the parameter "password"`},
+		{"user add", `{"name":"bob"}`, admin.Invalid, `requires the parameter "password"`},
 		{"user add", `{"name":"bob","password":"correct-horse","admin":true}`, admin.Invalid, "admin"},
-		{"user add", `{"name":"bob","password":"correct-horse","name":"eve"}`, admin.Invalid, "cannot be read"},
-		{"user add", `{"name":7,"password":"correct-horse"}`, admin.Invalid, "cannot be read"},
-		{"user add", `[]`, admin.Invalid, "cannot be read"},
-		{"user add", `{`, admin.Invalid, "cannot be read"},
-		{"user add", ``, admin.Invalid, "cannot be read"},
+		{"user add", `{"name":"bob","password":"correct-horse","name":"eve"}`, admin.Invalid, "cannot read"},
+		{"user add", `{"name":7,"password":"correct-horse"}`, admin.Invalid, "cannot read"},
+		{"user add", `[]`, admin.Invalid, "cannot read"},
+		{"user add", `{`, admin.Invalid, "cannot read"},
+		{"user add", ``, admin.Invalid, "cannot read"},
 		{"user add", `{"name":"` + strings.Repeat("x", 300<<10) + `"}`, admin.Invalid, "larger than"},
-		{"user show", `{"name":"bob"}`, admin.NotFound, `there is no user "bob"`},
-		{"user disable", `{"name":"\u0000"}`, admin.NotFound, "there is no user"},
+		{"user show", `{"name":"bob"}`, admin.NotFound, `user "bob" not found`},
+		{"user disable", `{"name":"\u0000"}`, admin.NotFound, "not found"},
 		{"user list", `{"limit":1001}`, admin.Invalid, "1 to 1,000"},
 		{"user list", `{"limit":-1}`, admin.Invalid, "1 to 1,000"},
-		{"user list", `{"after":"%"}`, admin.Invalid, "no cursor"},
-		{"user list", `{"after":"AA"}`, admin.Invalid, "no cursor"},
+		{"user list", `{"after":"%"}`, admin.Invalid, "invalid cursor"},
+		{"user list", `{"after":"AA"}`, admin.Invalid, "invalid cursor"},
 	} {
 		_, err := s.try(tt.path, tt.parameters)
 		refused, ok := err.(*admin.Error) //nolint:errorlint // it is the error itself
@@ -146,7 +146,7 @@ func TestAlikeNames(t *testing.T) {
 	if diff := cmp.Diff([][]string{{"ADA", "ada"}, {"eve", "\u0435v\u0435"}}, first.Alike); diff != "" {
 		t.Errorf("alike (-want +got):\n%s", diff)
 	}
-	if want := `the names "eve", "\u0435v\u0435" can be taken for one another`; !strings.Contains(first.Text(), want) {
+	if want := `the names "eve", "\u0435v\u0435" look alike`; !strings.Contains(first.Text(), want) {
 		t.Errorf("people are told %q, want %q in it", first.Text(), want)
 	}
 	if second := page(`{"after":"` + first.Next + `"}`); second.Alike != nil || len(second.Users) != 3 {
@@ -289,7 +289,7 @@ func TestSocket(t *testing.T) {
 	if err := os.WriteFile(file, []byte("kept"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listen(file); err == nil || !strings.Contains(err.Error(), "no socket") {
+	if _, err := listen(file); err == nil || !strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("a file: error %v", err)
 	}
 	if kept, err := os.ReadFile(file); string(kept) != "kept" {
@@ -298,7 +298,7 @@ func TestSocket(t *testing.T) {
 	if err := os.Chmod(folder, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listen(filepath.Join(folder, "other")); err == nil || !strings.Contains(err.Error(), "others can put files") {
+	if _, err := listen(filepath.Join(folder, "other")); err == nil || !strings.Contains(err.Error(), "other users can write") {
 		t.Errorf("a folder of everybody: error %v", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 var auditVerbs = []*Verb{
 	long(reading(verb("audit query", "Show lines of the audit, oldest first", queryAudit))),
-	long(reading(streamed("audit export", "Give lines of the audit as they are", true, exportAudit))),
+	long(reading(streamed("audit export", "Export unchanged lines of the audit", true, exportAudit))),
 	long(reading(verb("audit verify", "Find lines of the audit that were changed, removed, inserted or moved", verifyAudit))),
 }
 
@@ -51,7 +51,7 @@ func (in *auditFilter) filter() (*audit.Filter, error) {
 			continue
 		}
 		if *moment.at, err = time.Parse(time.RFC3339, moment.text); err != nil {
-			return nil, errorf(Invalid, "%s %q: write a time such as 2026-11-25T08:00:00Z", moment.name, moment.text)
+			return nil, errorf(Invalid, "%s %q: must be a time such as 2026-11-25T08:00:00Z", moment.name, moment.text)
 		}
 	}
 	if in.Address != "" {
@@ -80,7 +80,7 @@ func (r *AuditRead) Text() string {
 		text = new(audit.IncompleteError).Error() + "\n"
 	}
 	if r.Unreadable > 0 {
-		text += fmt.Sprintf("%d lines cannot be read and were left out; 'parley auth audit verify' says which is the first\n", r.Unreadable)
+		text += fmt.Sprintf("omitted %d unreadable lines; run 'parley auth audit verify' to find the first one\n", r.Unreadable)
 	}
 	return text
 }
@@ -140,7 +140,7 @@ func exportAudit(ctx context.Context, a *Admin, in *auditFilter, write func(line
 	case isLarge:
 		return nil, errorf(Invalid, "%w; lower the limit, or export lines without one", large)
 	case err != nil && isFinding(ctx, err):
-		return nil, errorf(Conflict, "the audit cannot be read: %w; 'parley auth audit verify' says where it is wrong", err)
+		return nil, errorf(Conflict, "cannot read the audit: %w; run 'parley auth audit verify' to find the invalid line", err)
 	case err != nil:
 		return nil, auditGone(err)
 	}
@@ -150,14 +150,14 @@ func exportAudit(ctx context.Context, a *Admin, in *auditFilter, write func(line
 // readAudit begins to read the audit, if there is one and few others do. end ends it.
 func (a *Admin) readAudit() (end func(), err error) {
 	if a.opts.AuditFile == "" {
-		return nil, errorf(NotFound, "this server keeps no audit file: what happens goes to its standard error; "+
+		return nil, errorf(NotFound, "this server has no audit file and logs events to its standard error; "+
 			"start it with --audit-file FILE to have one")
 	}
 	select {
 	case a.readers <- struct{}{}:
 		return func() { <-a.readers }, nil
 	default:
-		return nil, errorf(Unavailable, "%d requests read the audit already; try again when one of them has ended", maxReaders)
+		return nil, errorf(Unavailable, "%d requests are already reading the audit; try again when one of them ends", maxReaders)
 	}
 }
 
@@ -168,7 +168,7 @@ func isFinding(ctx context.Context, err error) bool {
 
 func auditGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return errorf(NotFound, "the audit file of the server is not there any more; the next line makes a new one")
+		return errorf(NotFound, "the server's audit file no longer exists; the next line creates a new one")
 	}
 	return err
 }

@@ -108,7 +108,7 @@ func TestAuditExport(t *testing.T) {
 func TestAuditExportCutOff(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 2<<20) + "\n"
-	for lines, says := range map[int]string{3: "'parley auth audit verify' says where", 10_000: "ended its answer before"} {
+	for lines, says := range map[int]string{3: "run 'parley auth audit verify'", 10_000: "response ended before"} {
 		path := audited(t, lines, nil)
 		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 		if err == nil {
@@ -195,10 +195,10 @@ func TestAuditErrors(t *testing.T) {
 		{&admin.Options{}, "audit query", `{}`, "start it with --audit-file FILE", admin.NotFound},
 		{&admin.Options{}, "audit export", `{}`, "start it with --audit-file FILE", admin.NotFound},
 		{&admin.Options{}, "audit verify", `{}`, "start it with --audit-file FILE", admin.NotFound},
-		{&admin.Options{AuditFile: path + ".gone"}, "audit verify", `{}`, "not there any more", admin.NotFound},
-		{&admin.Options{AuditFile: path + ".gone"}, "audit query", `{}`, "not there any more", admin.NotFound},
-		{here, "audit query", `{"since":"yesterday"}`, `since "yesterday": write a time`, admin.Invalid},
-		{here, "audit query", `{"until":"7d"}`, `until "7d": write a time`, admin.Invalid},
+		{&admin.Options{AuditFile: path + ".gone"}, "audit verify", `{}`, "no longer exists", admin.NotFound},
+		{&admin.Options{AuditFile: path + ".gone"}, "audit query", `{}`, "no longer exists", admin.NotFound},
+		{here, "audit query", `{"since":"yesterday"}`, `since "yesterday": must be a time`, admin.Invalid},
+		{here, "audit query", `{"until":"7d"}`, `until "7d": must be a time`, admin.Invalid},
 		{here, "audit query", `{"address":"here"}`, "192.0.2.0/24", admin.Invalid},
 		{here, "audit query", `{"limit":-1}`, "1 to 100,000", admin.Invalid},
 		{here, "audit export", `{"limit":100001}`, "1 to 100,000", admin.Invalid},

@@ -110,7 +110,7 @@ func (c *Client) post(
 	}
 	var refused refusal
 	if json.Unmarshal(raw, &refused) != nil || refused.Error == nil {
-		return nil, fmt.Errorf("the server answers with status %d, and is perhaps no authorization server of parley", response.StatusCode)
+		return nil, fmt.Errorf("the server returned status %d and might not be a Parley authorization server", response.StatusCode)
 	}
 	return nil, refused.Error
 }
@@ -120,9 +120,9 @@ func readAnswer(response *http.Response) ([]byte, error) {
 	raw, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("reading the answer of the server: %w", err)
+		return nil, fmt.Errorf("reading the server's response: %w", err)
 	case len(raw) > maxAnswer:
-		return nil, errors.New("the answer of the server is too large")
+		return nil, errors.New("the server's response is too large")
 	}
 	return raw, nil
 }

@@ -74,7 +74,7 @@ func changeSecret(ctx context.Context, a *Admin, in *clientID) (*ClientSecret, e
 	secret := oauth.NewSecret()
 	err := a.db.SetClientSecret(ctx, in.ID, issuer.Hash(secret), a.opts.Now())
 	if errors.Is(err, records.ErrNoSecret) {
-		return nil, errorf(Conflict, "the client %q does not authenticate with a secret; 'parley auth client show' shows how it does", in.ID)
+		return nil, errorf(Conflict, "the client %q does not authenticate with a secret; run 'parley auth client show' to see its method", in.ID)
 	}
 	if err != nil {
 		return nil, noClient(in.ID, err)
@@ -95,7 +95,7 @@ func addClient(ctx context.Context, a *Admin, in *newClient) (*ClientAdded, erro
 	c.Created = a.opts.Now()
 	switch err := a.db.CreateClient(ctx, c); {
 	case errors.Is(err, records.ErrExists):
-		return nil, errorf(Conflict, "there is a client %q already; 'parley auth client show' shows it", in.ID)
+		return nil, errorf(Conflict, "client %q already exists; run 'parley auth client show' to see it", in.ID)
 	case err != nil:
 		return nil, err
 	}
@@ -151,16 +151,16 @@ const (
 
 func (in *newClient) check() error {
 	if len(in.ID) > maxClientID || strings.ContainsFunc(in.ID, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return fmt.Errorf("the id of a client has 1 to %d characters of ASCII, without spaces", maxClientID)
+		return fmt.Errorf("a client id must have 1 to %d ASCII characters, without spaces", maxClientID)
 	}
 	if lower := strings.ToLower(in.ID); strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://") {
-		return errors.New("an id that is a URL is that of a client with a metadata document, which is not added")
+		return errors.New("a client id that is a URL belongs to a client with a metadata document, which cannot be added")
 	}
 	if err := checkText("the name of a client", in.Name, maxClientName); err != nil {
 		return err
 	}
 	if len(in.RedirectURIs) > maxRedirects {
-		return fmt.Errorf("a client has at most %d redirect URIs", maxRedirects)
+		return fmt.Errorf("a client can have at most %d redirect URIs", maxRedirects)
 	}
 	ways := 0
 	for _, given := range []bool{in.Confidential, in.Secret != "", in.MakeKey, in.JWKS != "", in.JWKSURI != ""} {
@@ -169,17 +169,17 @@ func (in *newClient) check() error {
 		}
 	}
 	if ways > 1 {
-		return errors.New("give one of confidential, secret, make_key, jwks and jwks_uri: a client authenticates in one way")
+		return errors.New("use only one of confidential, secret, make_key, jwks and jwks_uri")
 	}
 	if in.SecretInForm && !in.Confidential && in.Secret == "" {
-		return errors.New("secret_in_form goes with confidential or secret")
+		return errors.New("secret_in_form requires confidential or secret")
 	}
 	if in.Secret != "" && len(in.Secret) < minClientSecret {
-		return fmt.Errorf("the secret of a client has at least %d bytes; with confidential one is made", minClientSecret)
+		return fmt.Errorf("a client secret must have at least %d bytes; use confidential to generate one", minClientSecret)
 	}
 	for _, scope := range in.Scopes {
 		if list, err := oauth.ParseScope(scope); err != nil || len(list) != 1 {
-			return fmt.Errorf("%q is no scope", scope)
+			return fmt.Errorf("invalid scope %q", scope)
 		}
 	}
 	return checkText("a subject", in.Subject, maxSubject)
@@ -207,7 +207,7 @@ func (in *newClient) grants() ([]string, error) {
 			grant = name
 		}
 		if !ok && !slices.Contains([]string{oauth.GrantDeviceCode, oauth.GrantTokenExchange}, name) {
-			return nil, fmt.Errorf("there is no grant %q; there are authorization_code, refresh_token, client_credentials, device_code and token_exchange", name)
+			return nil, fmt.Errorf("unknown grant %q; use authorization_code, refresh_token, client_credentials, device_code or token_exchange", name)
 		}
 		if !slices.Contains(grants, grant) {
 			grants = append(grants, grant)
@@ -222,15 +222,15 @@ func (in *newClient) grants() ([]string, error) {
 	has := func(grant string) bool { return slices.Contains(grants, grant) }
 	switch {
 	case has(oauth.GrantAuthorizationCode) && len(in.RedirectURIs) == 0:
-		return nil, errors.New("a client with the grant authorization_code needs a redirect_uri")
+		return nil, errors.New("the grant authorization_code requires a redirect_uri")
 	case !has(oauth.GrantAuthorizationCode) && len(in.RedirectURIs) > 0:
-		return nil, errors.New("a redirect_uri is for clients with the grant authorization_code")
+		return nil, errors.New("redirect_uri requires the grant authorization_code")
 	case in.public() && len(in.GrantTypes) == 0 && len(in.RedirectURIs) == 0:
-		return nil, errors.New("give a redirect_uri, for people who sign in, or confidential, for a program that acts for itself")
+		return nil, errors.New("missing redirect_uri, for clients that sign users in, or confidential, for a program that acts for itself")
 	case in.public() && (has(oauth.GrantClientCredentials) || has(oauth.GrantTokenExchange)):
-		return nil, errors.New("a client that acts for itself must authenticate: give confidential, secret, make_key, jwks or jwks_uri")
+		return nil, errors.New("a client that acts for itself must authenticate: use confidential, secret, make_key, jwks or jwks_uri")
 	case has(oauth.GrantRefreshToken) && !has(oauth.GrantAuthorizationCode) && !has(oauth.GrantDeviceCode):
-		return nil, errors.New("the grant refresh_token goes with authorization_code or device_code")
+		return nil, errors.New("the grant refresh_token requires authorization_code or device_code")
 	}
 	return grants, nil
 }
@@ -249,7 +249,7 @@ func lifetime(name, text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Second || d > maxLifetime || d%time.Second != 0 {
-		return 0, fmt.Errorf("%s %q: write whole seconds, minutes or hours, such as 90s, 5m or 24h", name, text)
+		return 0, fmt.Errorf("%s %q: must be whole seconds, minutes or hours, such as 90s, 5m or 24h", name, text)
 	}
 	return d, nil
 }

@@ -9,13 +9,13 @@ import (
 )
 
 var clientVerbs = []*Verb{
-	verb("client add", "Add a client; a secret or key that is made for it is shown once", addClient),
-	verb("client secret", "Give a client another secret, which is shown once; the one before is refused at once, and what was granted stays", changeSecret),
+	verb("client add", "Add a client; a generated secret or key is shown only once", addClient),
+	verb("client secret", "Generate a new secret for a client and show it once; the old one stops working immediately, and grants stay valid", changeSecret),
 	reading(verb("client list", "List the clients of the database", listClients)),
 	reading(verb("client show", "Show a client", showClient)),
-	verb("client disable", "Refuse a client, and revoke what was granted to it", disableClient),
-	verb("client enable", "Let a disabled client in again; what was revoked stays so", enableClient),
-	verb("client remove", "Remove a client, revoke what was granted to it, and forget the consents to it", removeClient),
+	verb("client disable", "Disable a client and revoke its grants", disableClient),
+	verb("client enable", "Enable a disabled client; revoked grants stay revoked", enableClient),
+	verb("client remove", "Remove a client with its grants and consents", removeClient),
 }
 
 // A RegisteredClient is a client of the database, for operators. It holds no secret.
@@ -162,7 +162,7 @@ func changedClient(did, id string, err error) (*ClientChange, error) {
 }
 
 func noClient(id string, err error) error {
-	return absent(err, "there is no client %q in the database; 'parley auth client list' lists them", id)
+	return absent(err, "client %q not found in the database; run 'parley auth client list' to list clients", id)
 }
 
 // atMost is a bound of a lifetime, for people; "" if there is none.

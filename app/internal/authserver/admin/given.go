@@ -14,12 +14,12 @@ import (
 )
 
 var givenVerbs = []*Verb{
-	reading(verb("session list", "List the browsers at which people are signed in", listSessions)),
-	verb("session revoke", "Sign a browser out, or a person out of all browsers; what was granted stays", revokeSessions),
-	reading(verb("grant list", "List what clients may do, and for whom", listGrants)),
+	reading(verb("session list", "List the browsers in which users are signed in", listSessions)),
+	verb("session revoke", "Sign out a browser, or a user from all browsers; grants stay valid", revokeSessions),
+	reading(verb("grant list", "List the grants of clients, and their users", listGrants)),
 	verb("grant revoke", "Revoke grants with their codes and tokens", revokeGrants),
-	reading(verb("consent list", "List what people agreed to, and are not asked again", listConsents)),
-	verb("consent revoke", "Forget what people agreed to, so that they are asked again; what was granted stays", revokeConsents),
+	reading(verb("consent list", "List the consents that users gave", listConsents)),
+	verb("consent revoke", "Remove consents, so that users are asked again; grants stay valid", revokeConsents),
 }
 
 // A chosen are the parameters that say whose grants or consents are meant.
@@ -48,7 +48,7 @@ func (c *chosen) filter(ctx context.Context, a *Admin) (records.Filter, error) {
 func storable(texts ...string) error {
 	for _, text := range texts {
 		if strings.ContainsRune(text, 0) {
-			return errorf(Invalid, "there is a character in it that cannot be stored")
+			return errorf(Invalid, "it contains a character that cannot be stored")
 		}
 	}
 	return nil
@@ -140,7 +140,7 @@ type sessionChoice struct {
 
 func revokeSessions(ctx context.Context, a *Admin, in *sessionChoice) (*Revoked, error) {
 	if (in.ID == "") == (in.User == "") {
-		return nil, errorf(Invalid, "say which sessions: id or user")
+		return nil, errorf(Invalid, "missing id or user: the sessions to revoke")
 	}
 	if err := storable(in.ID, in.User); err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func revokeSessions(ctx context.Context, a *Admin, in *sessionChoice) (*Revoked,
 	now := a.opts.Now()
 	if in.ID != "" {
 		if _, err := a.db.Session(ctx, in.ID, now); err != nil {
-			return nil, absent(err, "there is no session %q", in.ID)
+			return nil, absent(err, "session %q not found", in.ID)
 		}
 		return &Revoked{Revoked: 1}, a.db.RemoveSession(ctx, in.ID)
 	}
@@ -165,7 +165,7 @@ func revokeSessions(ctx context.Context, a *Admin, in *sessionChoice) (*Revoked,
 func (a *Admin) revoked(ctx context.Context, user string, n int, err error) (*Revoked, error) {
 	if err == nil && n == 0 && user != "" {
 		if _, err = a.db.FindUser(ctx, user); err != nil {
-			return nil, absent(err, "there is no user %q, and nothing of a person with this subject; 'parley auth user list' lists the users", user)
+			return nil, absent(err, "user %q not found, and no records of a subject with this name; run 'parley auth user list' to list users", user)
 		}
 	}
 	if err != nil {
@@ -243,7 +243,7 @@ func revokeGrants(ctx context.Context, a *Admin, in *grantChoice) (*Revoked, err
 	now := a.opts.Now()
 	switch {
 	case in.ID != "" && which != (chosen{}), in.ID == "" && which == (chosen{}):
-		return nil, errorf(Invalid, "say which grants: id, or one or more of user, client and resource")
+		return nil, errorf(Invalid, "missing id, or one or more of user, client and resource: the grants to revoke")
 	case in.ID != "":
 		if err := storable(in.ID); err != nil {
 			return nil, err
@@ -253,7 +253,7 @@ func revokeGrants(ctx context.Context, a *Admin, in *grantChoice) (*Revoked, err
 			return &Revoked{}, nil
 		}
 		if err != nil {
-			return nil, absent(err, "there is no grant %q", in.ID)
+			return nil, absent(err, "grant %q not found", in.ID)
 		}
 		return &Revoked{Revoked: 1}, a.db.RevokeGrant(ctx, in.ID, now)
 	}
@@ -312,7 +312,7 @@ func listConsents(ctx context.Context, a *Admin, in *chosenPage) (*ConsentList, 
 
 func revokeConsents(ctx context.Context, a *Admin, in *chosen) (*Revoked, error) {
 	if *in == (chosen{}) {
-		return nil, errorf(Invalid, "say which consents: one or more of user, client and resource")
+		return nil, errorf(Invalid, "missing one or more of user, client and resource: the consents to revoke")
 	}
 	f, err := in.filter(ctx, a)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 )
 
 var groupVerbs = []*Verb{
-	verb("group add", "Put a user into a group, which is there as long as somebody is in it", addToGroup),
-	verb("group remove", "Take a user out of a group; what was granted loses the scopes of the group", removeFromGroup),
-	reading(verb("group list", "List who is in which group", listGroups)),
+	verb("group add", "Add a user to a group, which exists as long as it has members", addToGroup),
+	verb("group remove", "Remove a user from a group; the user's grants lose the group's scopes", removeFromGroup),
+	reading(verb("group list", "List groups and their members", listGroups)),
 }
 
 type membership struct {
@@ -42,11 +42,11 @@ func addToGroup(ctx context.Context, a *Admin, in *membership) (*GroupChange, er
 		return nil, err
 	}
 	if len(subject) > maxSubjectBytes {
-		return nil, errorf(Invalid, "a subject has at most %d bytes; 'parley auth session list' shows those of people who are signed in", maxSubjectBytes)
+		return nil, errorf(Invalid, "a subject must have at most %d bytes; run 'parley auth session list' for the subjects of signed-in users", maxSubjectBytes)
 	}
 	_, err = a.db.AddToGroup(ctx, in.Group, subject)
 	if alike, ok := errors.AsType[*records.AlikeGroupError](err); ok {
-		return nil, errorf(Conflict, "there is a group %q, and %q could be taken for it; write the first, or take another name", alike.Group, in.Group)
+		return nil, errorf(Conflict, "group %q already exists, and %q looks like it; use the existing name, or a different one", alike.Group, in.Group)
 	}
 	if errors.Is(err, records.ErrManyGroups) {
 		return nil, errorf(Conflict, "%w", records.ErrManyGroups)
@@ -86,7 +86,7 @@ func removeFromGroup(ctx context.Context, a *Admin, in *membership) (*GroupChang
 		return nil, err
 	}
 	if !was {
-		return nil, errorf(NotFound, "%q is not in the group %q; 'parley auth group list' shows who is in which", in.User, in.Group)
+		return nil, errorf(NotFound, "%q is not in the group %q; run 'parley auth group list' to list groups and their members", in.User, in.Group)
 	}
 	return &GroupChange{"removed", in.Group, in.User}, nil
 }

@@ -88,10 +88,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, lines *lineWrite
 		return nil, err
 	}
 	if !under || v == nil {
-		return nil, errorf(NotFound, "there is no such verb")
+		return nil, errorf(NotFound, "unknown verb")
 	}
 	if r.Method != http.MethodPost {
-		return nil, errorf(Invalid, "verbs are done by POST")
+		return nil, errorf(Invalid, "the method must be POST")
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return nil, errorf(Invalid, "the parameters must be application/json")
@@ -101,7 +101,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, lines *lineWrite
 		return nil, errorf(Invalid, "the request is larger than %d bytes", maxBody)
 	}
 	if err != nil {
-		return nil, errorf(Invalid, "the request cannot be read")
+		return nil, errorf(Invalid, "cannot read the request")
 	}
 	if !v.Streams {
 		return h.admin.Run(r.Context(), actor, v, raw)
@@ -116,7 +116,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, lines *lineWrite
 // caller says who makes a request.
 func (h *handler) caller(r *http.Request) (string, error) {
 	if len(r.Header["Origin"]) > 0 || len(r.Header["Sec-Fetch-Site"]) > 0 {
-		return "", errorf(Forbidden, "pages in browsers have no use of this")
+		return "", errorf(Forbidden, "requests from browser pages are not allowed")
 	}
 	if h.key == "" {
 		return r.RemoteAddr, nil
@@ -144,7 +144,7 @@ type refusal struct {
 func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
-		e = errorf(Internal, "the server cannot do that now; its log says why")
+		e = errorf(Internal, "internal error; see the server's log")
 		if !errors.Is(err, context.Canceled) {
 			h.log.ErrorContext(r.Context(), "administration", "error", err.Error())
 		}

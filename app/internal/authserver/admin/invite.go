@@ -36,7 +36,7 @@ type Invitation struct {
 
 // Text implements Result.
 func (i *Invitation) Text() string {
-	return i.UserChange.Text() + i.Link + "\ngood once, until " + minute(i.Expires) + "; give it to nobody but " + i.Name + "\n"
+	return i.UserChange.Text() + i.Link + "\nvalid once, until " + minute(i.Expires) + "; send it only to " + i.Name + "\n"
 }
 
 func inviteUser(ctx context.Context, a *Admin, in *userInvitation) (*Invitation, error) {
@@ -49,7 +49,7 @@ func inviteUser(ctx context.Context, a *Admin, in *userInvitation) (*Invitation,
 	}
 	lasts, err := time.ParseDuration(cmp.Or(in.Lifetime, defaultInvitation))
 	if err != nil || lasts < shortestInvitation || lasts > longestInvitation {
-		return nil, errorf(Invalid, "lifetime %q: write a time of 1m to 720h, such as 24h", in.Lifetime)
+		return nil, errorf(Invalid, "lifetime %q: must be 1m to 720h, such as 24h", in.Lifetime)
 	}
 	now, secret := a.opts.Now(), oauth.NewSecret()
 	u, err := a.db.Invite(ctx, in.Name, issuer.Hash(secret), in.Reset, now.Add(lasts), now)
@@ -58,9 +58,9 @@ func inviteUser(ctx context.Context, a *Admin, in *userInvitation) (*Invitation,
 	case isAlike:
 		return nil, alikeUser(alike, in.Name)
 	case errors.Is(err, records.ErrExists):
-		return nil, errorf(Conflict, "there is a user %q already; --reset makes a link at which the user chooses another password", in.Name)
+		return nil, errorf(Conflict, "user %q already exists; use --reset to create a link for choosing another password", in.Name)
 	case errors.Is(err, records.ErrDisabled):
-		return nil, errorf(Conflict, "the user %q is disabled; 'parley auth user enable' comes first", in.Name)
+		return nil, errorf(Conflict, "the user %q is disabled; run 'parley auth user enable' first", in.Name)
 	case errors.Is(err, records.ErrName):
 		return nil, errorf(Invalid, "%w", err)
 	case err != nil:
@@ -74,7 +74,7 @@ func (a *Admin) issuerURL(given string) (string, error) {
 	known := a.opts.Issuer()
 	switch {
 	case known == "" && given == "":
-		return "", errorf(Invalid, "the URL of the authorization server is not known here; give it with --issuer, as 'parley auth serve' has it")
+		return "", errorf(Invalid, "unknown URL of the authorization server; set it with --issuer, as for 'parley auth serve'")
 	case known != "" && given != "" && given != known:
 		return "", errorf(Invalid, "issuer %q: this server is %s", given, known)
 	case known != "":

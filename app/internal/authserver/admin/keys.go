@@ -11,9 +11,9 @@ import (
 
 var keyVerbs = []*Verb{
 	reading(verb("key list", "List the keys that sign access tokens, without their private parts", listKeys)),
-	verb("key rotate", "Replace the key that signs, as planned: its successor is published before it signs", rotateKeys),
-	verb("key retire", "Have a key sign no more, from now on; what it signed stays good", retireKey),
-	verb("key revoke", "Refuse all that a key signed, from now on, and remove its private part: for one that was stolen", revokeKey),
+	verb("key rotate", "Replace the signing key as planned: publish its successor before it signs", rotateKeys),
+	verb("key retire", "Stop signing with a key immediately; its existing signatures stay valid", retireKey),
+	verb("key revoke", "Reject everything a key signed, immediately, and remove its private part: for a stolen key", revokeKey),
 }
 
 const (
@@ -131,10 +131,10 @@ func rotateKeys(ctx context.Context, a *Admin, in *rotation) (*KeyChange, error)
 	if in.Overlap != "" {
 		var err error
 		if overlap, err = time.ParseDuration(in.Overlap); err != nil {
-			return nil, errorf(Invalid, "overlap %q: write it as a number with its unit, such as 10m", in.Overlap)
+			return nil, errorf(Invalid, "overlap %q: must be a number with a unit, such as 10m", in.Overlap)
 		}
 		if overlap < minOverlap {
-			return nil, errorf(Invalid, "overlap is %v, and must be %v at least; 'parley auth key retire' replaces a key at once", overlap, minOverlap)
+			return nil, errorf(Invalid, "overlap is %v, but must be at least %v; to replace a key immediately, run 'parley auth key retire'", overlap, minOverlap)
 		}
 	}
 	now := a.opts.Now()
@@ -144,7 +144,7 @@ func rotateKeys(ctx context.Context, a *Admin, in *rotation) (*KeyChange, error)
 	}
 	signers := issuer.Signers(stored, now)
 	if len(signers) == 0 {
-		return nil, errorf(Conflict, "no key signs now, so there is nothing to replace; a server makes one when it starts")
+		return nil, errorf(Conflict, "no key signs now, so there is nothing to replace; a server creates a key when it starts")
 	}
 	if err := roomForKey(stored); err != nil {
 		return nil, err
@@ -204,14 +204,14 @@ func roomForKey(stored []*issuer.Key) error {
 		}
 	}
 	if published >= maxPublished {
-		return errorf(Conflict, "%d keys are published, which is the limit; wait until some have expired, see 'parley auth key list'", published)
+		return errorf(Conflict, "%d keys are published, the maximum; wait until some have expired, see 'parley auth key list'", published)
 	}
 	return nil
 }
 
 func noKey(id string, err error) error {
 	if errors.Is(err, issuer.ErrRevoked) {
-		return errorf(Conflict, "the key %q was revoked; it signs nothing", id)
+		return errorf(Conflict, "the key %q was revoked and signs nothing", id)
 	}
-	return absent(err, "there is no key %q; 'parley auth key list' lists them", id)
+	return absent(err, "key %q not found; run 'parley auth key list' to list keys", id)
 }

@@ -310,7 +310,7 @@ func TestKeyRefusals(t *testing.T) {
 				t.Errorf("%s %s: %v, want %s %q", path, parameters, err, code, want)
 			}
 		}
-		refused("key rotate", `{}`, admin.Conflict, "makes one when it starts")
+		refused("key rotate", `{}`, admin.Conflict, "creates a key when it starts")
 		key, _ := s.signer()
 		secret := &issuer.Key{
 			ID: "secret/9/9", Slot: "secret/9/9", Algorithm: issuer.SecretAlgorithm, Private: []byte("x"),
@@ -321,14 +321,14 @@ func TestKeyRefusals(t *testing.T) {
 		}
 		for _, verb := range []string{"key retire", "key revoke"} {
 			refused(verb, `{}`, admin.Invalid, `"id"`)
-			refused(verb, `{"id":"none"}`, admin.NotFound, "'parley auth key list' lists them")
-			refused(verb, `{"id":"secret/9/9"}`, admin.NotFound, "there is no key")
+			refused(verb, `{"id":"none"}`, admin.NotFound, "run 'parley auth key list' to list keys")
+			refused(verb, `{"id":"secret/9/9"}`, admin.NotFound, "not found")
 			refused(verb, `{"id":"\u0000"}`, admin.Invalid, "cannot be stored")
-			refused(verb, `{"id":"`+key+`%"}`, admin.NotFound, "there is no key")
+			refused(verb, `{"id":"`+key+`%"}`, admin.NotFound, "not found")
 		}
 		refused("key rotate", `{"overlap":"soon"}`, admin.Invalid, "such as 10m")
-		refused("key rotate", `{"overlap":"4s"}`, admin.Invalid, "5s at least")
-		refused("key rotate", `{"overlap":"-1h"}`, admin.Invalid, "5s at least")
+		refused("key rotate", `{"overlap":"4s"}`, admin.Invalid, "at least 5s")
+		refused("key rotate", `{"overlap":"-1h"}`, admin.Invalid, "at least 5s")
 		s.do("key revoke", `{"id":"`+key+`"}`)
 		refused("key retire", `{"id":"`+key+`"}`, admin.Conflict, "was revoked")
 		s.do("key revoke", `{"id":"`+key+`"}`)

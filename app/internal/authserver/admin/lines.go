@@ -80,7 +80,7 @@ func (l *lineWriter) end(result Result) {
 }
 
 // errCutOff is that of an answer which ended before its result.
-var errCutOff = fmt.Errorf("the server ended its answer before all lines were there; its log may say why: %w", io.ErrUnexpectedEOF)
+var errCutOff = fmt.Errorf("the server's response ended before all lines were sent; see the server's log: %w", io.ErrUnexpectedEOF)
 
 // readLines gives the lines of an answer to visit.
 func readLines(r io.Reader, visit func(line []byte) error) error {
@@ -95,7 +95,7 @@ func readLines(r io.Reader, visit func(line []byte) error) error {
 		case errors.Is(err, bufio.ErrBufferFull):
 			return fmt.Errorf("a line of the answer is longer than %d bytes", maxAnswerLine)
 		case err != nil:
-			return fmt.Errorf("reading the answer of the server: %w", err)
+			return fmt.Errorf("reading the server's response: %w", err)
 		}
 		if err := visit(line[:len(line)-1]); err != nil {
 			return err

@@ -33,7 +33,7 @@ func CheckAddress(address string) error {
 	}
 	name, _, err := net.SplitHostPort(address)
 	if err != nil || !oauth.LoopbackHost(name) {
-		return errors.New("write unix:PATH, or HOST:PORT on loopback, such as 127.0.0.1:9001")
+		return errors.New("must be unix:PATH, or HOST:PORT on loopback, such as 127.0.0.1:9001")
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func checkFolder(folder string) error {
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a folder", folder)
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("others can put files into %s; choose a folder of your own", folder)
+		return fmt.Errorf("other users can write to %s; choose a folder that only you can write to", folder)
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func checkStale(ctx context.Context, path string) error {
 	case err != nil:
 		return fmt.Errorf("looking for the socket: %w", err)
 	case info.Mode()&os.ModeSocket == 0:
-		return fmt.Errorf("%s is there, and no socket", path)
+		return fmt.Errorf("%s exists and is not a socket", path)
 	}
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", path)

@@ -32,7 +32,7 @@ func (p *page) bounds() (after string, limit int, err error) {
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(p.After)
 	if err != nil || !utf8.Valid(raw) || strings.ContainsRune(string(raw), 0) {
-		return "", 0, errorf(Invalid, "after is no cursor: take it from the member next of the page before")
+		return "", 0, errorf(Invalid, "invalid cursor in after: use the field next of the previous page")
 	}
 	return string(raw), limit, nil
 }
@@ -51,7 +51,7 @@ func more(next string) string {
 	if next == "" {
 		return ""
 	}
-	return "there are more: --after " + next + "\n"
+	return "for more, use --after " + next + "\n"
 }
 
 // columns lays rows out. Cells hold what strangers wrote: control characters are escaped.

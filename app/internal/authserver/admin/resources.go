@@ -18,11 +18,11 @@ import (
 
 var resourceVerbs = []*Verb{
 	verb("resource add", "Add an MCP server that tokens are issued for", addResource),
-	reading(verb("resource list", "List the MCP servers of the database", listResources)),
+	reading(verb("resource list", "List the MCP servers in the database", listResources)),
 	reading(verb("resource show", "Show an MCP server and its scopes", showResource)),
-	verb("resource change", "Change an MCP server; what is not given stays", changeResource),
-	verb("resource scope", "Give an MCP server a scope, change one, of which stays what is not given, or take it away", setScope),
-	verb("resource remove", "Remove an MCP server, revoke what was granted of it, and forget the consents to it", removeResource),
+	verb("resource change", "Change the given settings of an MCP server", changeResource),
+	verb("resource scope", "Add a scope to an MCP server, change the given settings of a scope, or remove it", setScope),
+	verb("resource remove", "Remove an MCP server with its grants and consents", removeResource),
 }
 
 // A ProtectedResource is an MCP server that tokens are issued for, for operators.
@@ -219,7 +219,7 @@ func addResource(ctx context.Context, a *Admin, in *newResource) (*ResourceChang
 	}
 	switch err := a.db.CreateResource(ctx, checked, a.opts.Now()); {
 	case errors.Is(err, records.ErrExists):
-		return nil, errorf(Conflict, "there is a resource %s already; 'parley auth resource scope' changes its scopes", checked.URI)
+		return nil, errorf(Conflict, "resource %s already exists; run 'parley auth resource scope' to change its scopes", checked.URI)
 	case errors.Is(err, records.ErrTooMany):
 		return nil, errorf(Conflict, "%w", records.ErrTooMany)
 	case err != nil:
@@ -242,7 +242,7 @@ func changeResource(ctx context.Context, a *Admin, in *changedResource) (*Resour
 		return nil, err
 	}
 	if in.Name == "" && len(in.Introspectors) == 0 && in.AccessLifetime == "" && in.RefreshLifetime == "" {
-		return nil, errorf(Invalid, "say what to change: name, introspector, access_lifetime or refresh_lifetime")
+		return nil, errorf(Invalid, "missing change: name, introspector, access_lifetime or refresh_lifetime")
 	}
 	err = checkText("name", in.Name, maxClientName)
 	var access, refresh time.Duration
@@ -268,7 +268,7 @@ func changeResource(ctx context.Context, a *Admin, in *changedResource) (*Resour
 
 func checkScopeCount(r *issuer.Resource) error {
 	if len(r.Scopes) > maxScopes {
-		return fmt.Errorf("a resource has at most %d scopes", maxScopes)
+		return fmt.Errorf("a resource can have at most %d scopes", maxScopes)
 	}
 	return nil
 }
@@ -276,7 +276,7 @@ func checkScopeCount(r *issuer.Resource) error {
 // checkText refuses what people cannot be shown in a line.
 func checkText(name, text string, longest int) error {
 	if utf8.RuneCountInString(text) > longest || strings.TrimSpace(text) != text || !printable.Line(text) {
-		return fmt.Errorf("%s has at most %d characters, which can be printed, and no space around it", name, longest)
+		return fmt.Errorf("%s must have at most %d printable characters, without surrounding spaces", name, longest)
 	}
 	return nil
 }
@@ -306,11 +306,11 @@ func setScope(ctx context.Context, a *Admin, in *newScope) (*ResourceChange, err
 	}
 	switch {
 	case in.Default && in.NotDefault, in.Everybody && len(in.Groups) > 0:
-		return nil, errorf(Invalid, "give one of default and not_default, and one of group and everybody")
+		return nil, errorf(Invalid, "use only one of default and not_default, and only one of group and everybody")
 	case slices.Contains(in.Implies, in.Scope):
 		return nil, errorf(Invalid, "the scope %q includes itself; name narrower ones", in.Scope)
 	case in.Remove && (in.Default || in.NotDefault || in.Everybody || len(in.Groups) > 0):
-		return nil, errorf(Invalid, "remove stands alone")
+		return nil, errorf(Invalid, "remove cannot be used with other settings")
 	}
 	did := &ResourceChange{Did: "added", URI: uri, Scope: in.Scope}
 	err = a.db.ChangeResource(ctx, uri, a.opts.Now(), func(r *issuer.Resource) error {
@@ -361,7 +361,7 @@ func (in *newScope) change(r *issuer.Resource, scope *issuer.Scope) {
 // remove takes the scope with an index away, which is negative if there is no such scope.
 func (in *newScope) remove(r *issuer.Resource, i int) error {
 	if in.Description != "" || len(in.Implies) > 0 {
-		return errorf(Invalid, "remove stands alone")
+		return errorf(Invalid, "remove cannot be used with other settings")
 	}
 	if i < 0 {
 		return errorf(NotFound, "the resource %s has no scope %q", r.URI, in.Scope)
@@ -388,5 +388,5 @@ func removeResource(ctx context.Context, a *Admin, in *resourceURI) (*ResourceCh
 }
 
 func noResource(uri string, err error) error {
-	return absent(err, "there is no resource %s in the database; 'parley auth resource list' lists them", uri)
+	return absent(err, "resource %s not found in the database; run 'parley auth resource list' to list resources", uri)
 }

@@ -14,14 +14,14 @@ import (
 
 var userVerbs = []*Verb{
 	verb("user add", "Add a user", addUser),
-	verb("user invite", "Make a link at which a new user chooses a password, or with --reset one who is there another", inviteUser),
+	verb("user invite", "Create a link where a new user, or with --reset an existing one, chooses a password", inviteUser),
 	reading(verb("user list", "List the users", listUsers)),
 	reading(verb("user show", "Show a user", showUser)),
-	verb("user disable", "Sign a user out everywhere, revoke what the user granted, and let the user in no more", disableUser),
-	verb("user enable", "Let a disabled user sign in again; what was revoked stays so", enableUser),
-	verb("user remove", "Remove a user, sign the user out everywhere, and revoke what the user granted", removeUser),
-	verb("user password", "Give a user another password, sign the user out everywhere, and revoke what the user granted", setPassword),
-	verb("user signout", "Sign a user out everywhere, and revoke what the user granted", signOut),
+	verb("user disable", "Disable a user: sign the user out everywhere, revoke the user's grants, and reject sign-ins", disableUser),
+	verb("user enable", "Let a disabled user sign in again; revoked grants stay revoked", enableUser),
+	verb("user remove", "Remove a user, sign the user out everywhere, and revoke the user's grants", removeUser),
+	verb("user password", "Set another password for a user, sign the user out everywhere, and revoke the user's grants", setPassword),
+	verb("user signout", "Sign a user out everywhere, and revoke the user's grants", signOut),
 }
 
 // A User is a user for operators.
@@ -52,7 +52,7 @@ func (u *User) state(now time.Time) string {
 	case u.Invited.After(now):
 		words = append(words, "may reset the password until "+minute(u.Invited))
 	case u.Pending:
-		words = append(words, "has no password and no good invitation")
+		words = append(words, "has no password and no valid invitation")
 	}
 	return strings.Join(words, ", ")
 }
@@ -90,7 +90,7 @@ func addUser(ctx context.Context, a *Admin, in *userPassword) (*UserChange, erro
 	case ok:
 		return nil, alikeUser(alike, in.Name)
 	case errors.Is(err, records.ErrExists):
-		return nil, errorf(Conflict, "there is a user %q already; 'parley auth user password' gives another password", in.Name)
+		return nil, errorf(Conflict, "user %q already exists; run 'parley auth user password' to set another password", in.Name)
 	case errors.Is(err, records.ErrName):
 		return nil, errorf(Invalid, "%w", err)
 	case err != nil:
@@ -100,7 +100,7 @@ func addUser(ctx context.Context, a *Admin, in *userPassword) (*UserChange, erro
 }
 
 func alikeUser(alike *records.AlikeError, name string) error {
-	return errorf(Conflict, "there is a user %q, and %q could be taken for it; take another name", alike.User, name)
+	return errorf(Conflict, "user %q already exists, and %q looks like it; use a different name", alike.User, name)
 }
 
 // passwordsCount refuses to give a user a password that the server would never ask for.
@@ -151,7 +151,7 @@ func changedUser(did, name string, u *records.User, err error) (*UserChange, err
 }
 
 func noUser(name string, err error) error {
-	return absent(err, "there is no user %q; 'parley auth user list' lists them", name)
+	return absent(err, "user %q not found; run 'parley auth user list' to list users", name)
 }
 
 // A UserDetail is what is known of a user.
@@ -205,7 +205,7 @@ func (l *UserList) Text() string {
 		for i, name := range names {
 			quoted[i] = strconv.QuoteToASCII(name) // which shows how they differ
 		}
-		text += "the names " + strings.Join(quoted, ", ") + " can be taken for one another; " +
+		text += "the names " + strings.Join(quoted, ", ") + " look alike; " +
 			"remove all but one of these users, and add others under other names\n"
 	}
 	return text

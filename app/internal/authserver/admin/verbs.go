@@ -163,11 +163,11 @@ func fieldOf(f reflect.StructField) Field {
 func (v *Verb) decode(raw []byte) (any, error) {
 	input := reflect.New(v.input)
 	if err := strictjson.Unmarshal(raw, input.Interface(), &strictjson.Options{RefuseUnknown: true}); err != nil {
-		return nil, errorf(Invalid, "the parameters of %s cannot be read: %w", v.Path, err)
+		return nil, errorf(Invalid, "cannot read the parameters of %s: %w", v.Path, err)
 	}
 	for _, f := range v.Fields {
 		if f.Required && input.Elem().FieldByIndex(f.index).IsZero() {
-			return nil, errorf(Invalid, "%s needs the parameter %q", v.Path, f.Name)
+			return nil, errorf(Invalid, "%s requires the parameter %q", v.Path, f.Name)
 		}
 	}
 	return input.Interface(), nil
@@ -189,7 +189,7 @@ func (v *Verb) visible(input any) map[string]any {
 func (v *Verb) readResult(raw []byte) (Result, error) {
 	r := v.result()
 	if err := json.Unmarshal(raw, r); err != nil {
-		return nil, fmt.Errorf("the result of %s cannot be read: %w", v.Path, err)
+		return nil, fmt.Errorf("cannot read the result of %s: %w", v.Path, err)
 	}
 	return r, nil
 }

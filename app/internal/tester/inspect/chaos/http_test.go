@@ -297,8 +297,8 @@ func TestHTTPRefusals(t *testing.T) {
 		says          string
 	}{
 		{"", "", http.StatusBadGateway, "the server did not respond: nobody is there"},
-		{"localhost:1", "", http.StatusBadGateway, "no answer"},
-		{"[::1]", "", http.StatusBadGateway, "no answer"},
+		{"localhost:1", "", http.StatusBadGateway, "did not respond"},
+		{"[::1]", "", http.StatusBadGateway, "did not respond"},
 		{"evil.example", "", http.StatusForbidden, "call it as localhost"},
 		{"", "websocket", http.StatusNotImplemented, "change the protocol"},
 	} {
