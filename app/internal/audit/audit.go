@@ -1,7 +1,7 @@
-// Package audit keeps a log of JSON lines in which each line has the hash of the line before, so that
-// a line that is changed, removed, inserted or moved is found. A log is one file, or, once it has been
-// rotated, several: FILE is the newest, and the older ones are FILE.000000001234, named after their
-// last line.
+// Package audit writes and verifies a log of JSON lines. Each line contains the hash of the line before
+// it, so that verification detects changed, removed, inserted and moved lines. A log is one file, or
+// several after rotation: FILE is the newest, and the older ones are FILE.000000001234, named after
+// their last line.
 package audit
 
 import (
@@ -183,7 +183,7 @@ func (l *Log) rename(end End) error {
 	l.step("synced")
 	name := rotatedName(l.path, end.Line)
 	if _, err := os.Lstat(name); !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s is there already; move it away", name)
+		return fmt.Errorf("%s already exists; move it away", name)
 	}
 	if err := os.Rename(l.path, name); err != nil {
 		return err

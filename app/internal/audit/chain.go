@@ -39,7 +39,7 @@ func (e *End) add(lines []byte, entry any, key []byte) ([]byte, error) {
 		line = append(append(append(line, macBefore...), mac(key, line)...), macAfter...)
 	}
 	if len(line) > maxLine {
-		return nil, fmt.Errorf("the entry has %d bytes; at most %d are kept", len(line), maxLine)
+		return nil, fmt.Errorf("the entry has %d bytes; at most %d are allowed", len(line), maxLine)
 	}
 	*e = End{Line: e.Line + 1, Hash: hash(line)}
 	return append(append(lines, line...), '\n'), nil
@@ -93,7 +93,7 @@ func (l *Log) end() (end End, size, torn int64, err error) {
 	last := files[len(files)-1]
 	end, _, rest, err := tail(last.path)
 	if err == nil && (end.Line != last.last || rest > 0) {
-		err = fmt.Errorf("it does not end with line %d, as its name says; verify the audit, and move all of its files away to begin another", last.last)
+		err = fmt.Errorf("it does not end with line %d, as its name says; verify the audit, and move all of its files away to start a new one", last.last)
 	}
 	if err != nil {
 		return End{}, 0, 0, fmt.Errorf("%s: %w", last.path, err)

@@ -60,7 +60,7 @@ func ParseAddress(text string) (netip.Prefix, error) {
 	}
 	network, err := netip.ParsePrefix(text)
 	if err != nil {
-		return network, fmt.Errorf("%q is no address or network; write 192.0.2.1 or 192.0.2.0/24", text)
+		return network, fmt.Errorf("%q is not an address or network; write 192.0.2.1 or 192.0.2.0/24", text)
 	}
 	return network, nil
 }

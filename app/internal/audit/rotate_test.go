@@ -146,7 +146,7 @@ func TestForeignNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := audit.New(taken, &audit.Options{MaxSize: maxSize}).Append(t.Context(), entry{filler})
-	if err == nil || !strings.Contains(err.Error(), "is there already; move it away") {
+	if err == nil || !strings.Contains(err.Error(), "already exists; move it away") {
 		t.Errorf("a name that is taken: %v", err)
 	}
 }

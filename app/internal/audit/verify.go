@@ -93,11 +93,11 @@ func (v *verifier) authenticate(line []byte, seq uint64) error {
 	text, given := cutMAC(line)
 	switch {
 	case given == "" && v.chain.Authenticated > 0:
-		return fmt.Errorf("line %d has no MAC, and lines before it have: it was not written with the key", seq)
+		return fmt.Errorf("line %d has no MAC, but lines before it do: it was not written with the key", seq)
 	case given == "":
 		return nil
 	case !hmac.Equal([]byte(given), []byte(mac(v.o.Key, text))):
-		return fmt.Errorf("line %d has a wrong MAC: it was changed or written without the key, or the key is another", seq)
+		return fmt.Errorf("line %d has a wrong MAC: it was changed or written without the key, or the key is wrong", seq)
 	case v.chain.Authenticated == 0:
 		v.chain.Authenticated = seq
 	}
@@ -109,7 +109,7 @@ func (v *verifier) whole() error {
 	c := &v.chain
 	switch {
 	case v.o.Expect != "" && !v.found && v.o.Expect != v.before:
-		return fmt.Errorf("no line has the hash %s: lines were removed or written anew", v.o.Expect)
+		return fmt.Errorf("no line has the hash %s: lines were removed or rewritten", v.o.Expect)
 	case c.First > 1 && v.removed+1 < c.First && (v.o.Expect == "" || v.o.Expect != v.before):
 		return fmt.Errorf("line %d is the first: the lines before it are missing, and no line says that they were removed", c.First)
 	case len(v.o.Key) > 0 && c.Lines > 0 && c.Authenticated == 0:

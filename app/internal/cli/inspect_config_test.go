@@ -50,14 +50,14 @@ func TestInspectConfig(t *testing.T) {
 		{[]string{"--config", filepath.Join(dir, "none.json"), "--method", "initialize"}, 1, "--config: "},
 		{[]string{"--config", write("empty.json", `{"mcpServers":{}}`), "--method", "initialize"}, 1, "no server in the file"},
 		{[]string{"--config", write("cut.json", `{"mcpServers":{`), "--method", "initialize"}, 1, "--config: "},
-		{[]string{"--config", write("roots.json", `{"mcpServers":{"s":{"command":"x","roots":[{"uri":"https://a.example"}]}}}`), "--method", "roots/list"}, 1, "its uri does not begin with file://"},
+		{[]string{"--config", write("roots.json", `{"mcpServers":{"s":{"command":"x","roots":[{"uri":"https://a.example"}]}}}`), "--method", "roots/list"}, 1, "uri must begin with file://"},
 		{[]string{"--config", write("no uri.json", `{"mcpServers":{"s":{"command":"x","roots":["file:///"]}}}`), "--method", "roots/list"}, 1, "a root is an object with uri"},
 		{[]string{"--config", one, "--catalog", one, "--method", "initialize"}, 1, "cannot be used together"},
 		{[]string{"--config", one, "--method", "initialize", "everything"}, 1, "--config reads the server from a file"},
 		{[]string{"--method", "roots/set", "everything"}, 1, "roots/set needs --roots-json"},
-		{[]string{"--method", "roots/set", "--roots-json", "{}", "everything"}, 1, "write a JSON array such as"},
+		{[]string{"--method", "roots/set", "--roots-json", "{}", "everything"}, 1, "must be a JSON array such as"},
 		{[]string{"--method", "roots/set", "--roots-json", `[{"uri":"a"}]`, "everything"}, 1, "item 0: uri must begin with file://"},
-		{[]string{"--method", "tools/list", "--elicit", "some", "everything"}, 1, "write one of off, form, url, both"},
+		{[]string{"--method", "tools/list", "--elicit", "some", "everything"}, 1, "must be one of off, form, url, both"},
 	} {
 		exit, out, stderr := command(t, append([]string{"inspect", "--json"}, test.args...)...)
 		if exit != test.exit || !strings.Contains(out+stderr, test.want) {

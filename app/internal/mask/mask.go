@@ -1,12 +1,12 @@
-// Package mask takes secrets out of what is shown or stored of a connection: messages, HTTP
-// heads and bodies, URLs, standard error. Traces, HAR files and cassettes share it.
+// Package mask removes secrets from recorded traffic: messages, HTTP headers and bodies, URLs and
+// standard error. Traces, HAR files and cassettes use it.
 //
-// A secret is known by its name (the header Authorization, the member "password", the query
-// parameter "token"), by its shape (what [host.Redact] knows), or by its value: values that the
-// program was given, and every value that was once found in a secret place, wherever it stands
-// afterwards. A mark takes its place, such as «redacted:4f1c2a». Equal secrets have equal marks
-// as long as one Masker lives; its key is drawn at random and never leaves it, so that a mark
-// does not help to guess what it stands for.
+// The package recognizes a secret by its name (the header Authorization, the field "password", the
+// query parameter "token"), by its shape (the patterns of [host.Redact]), or by its value: values
+// passed to the program, and every value found once in a secret place, wherever it occurs later.
+// It replaces a secret with a mark such as «redacted:4f1c2a». With one Masker, equal secrets have
+// equal marks. The Masker's key is random and never leaves it, so a mark does not help to guess
+// the secret.
 package mask
 
 import (

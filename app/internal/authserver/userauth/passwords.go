@@ -1,5 +1,5 @@
-// Package userauth authenticates the person at the browser of an authorization
-// server: by a password, or at another provider with OpenID Connect.
+// Package userauth authenticates the user in the browser for an authorization
+// server: with a password, or at another provider with OpenID Connect.
 package userauth
 
 import (

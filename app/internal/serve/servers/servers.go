@@ -1,5 +1,5 @@
-// Package servers has what the built-in servers share. Each is a package beneath it, and knows
-// nothing of the others.
+// Package servers has the code that the built-in servers share. Each server is a package below it, and
+// does not depend on the others.
 package servers
 
 import (

@@ -1,6 +1,6 @@
 // Package everything is a demonstration server that uses every feature of the
-// protocol. It touches nothing outside of itself, so that it can be tried
-// without care: no file, no network, no program.
+// protocol. It uses no files, network or programs, so that users can try it
+// without risk.
 package everything
 
 import (

@@ -1,6 +1,6 @@
-// Package fetch is a server that gets pages from the web: HTML as markdown, other texts as they are,
-// images as images, and of other files type and size. It has the tool, the prompt and the texts of the
-// official server mcp-server-fetch, and reaches public addresses alone unless it is told otherwise.
+// Package fetch is a server that fetches web pages: HTML as markdown, other texts unchanged, images as
+// images, and only the type and size of other files. It has the tool, the prompt and the texts of the
+// official server mcp-server-fetch. By default it connects only to public addresses.
 package fetch
 
 import (

@@ -1,9 +1,9 @@
 // Package filesystem is a server for the files of chosen directories: it reads, writes,
-// edits, lists, searches and moves them. Its tools are those of the reference server
+// edits, lists, searches and moves them. Its tools are the same as in the reference server
 // @modelcontextprotocol/server-filesystem.
 //
 // Every access goes through an os.Root of one of the directories, so that neither ".."
-// nor a symbolic link leads out of them, whatever changes on the disk during a call.
+// nor a symbolic link can lead out of them, even if the disk changes during a call.
 package filesystem
 
 import (

@@ -1,7 +1,7 @@
 // Package git is a server for Git repositories: their state, their history, and commits and
-// branches. It replaces the reference server of that name, with the same tools.
+// branches. It replaces the reference server of the same name and has the same tools.
 //
-// It reads and writes repositories itself and starts no program, whatever a repository says: no
+// It reads and writes repositories itself and never starts a program, whatever a repository says: no
 // git, hook, filter, pager, monitor or other command.
 package git
 

@@ -1,4 +1,4 @@
-// Package linediff tells which lines of two texts differ, and chooses as git does.
+// Package linediff finds the lines that differ between two texts, and chooses among possible diffs as git does.
 package linediff
 
 import (

@@ -1,6 +1,6 @@
-// Package memory is a server that remembers what a model is told in a graph of entities, observations
-// about them and relations between them. It is kept in one file of JSON lines, which the reference
-// server of the same name reads and writes as well.
+// Package memory is a server that stores facts for a model, as a graph of entities, observations about
+// them and relations between them. It stores the graph in one file of JSON lines, which the reference
+// server of the same name can read and write too.
 package memory
 
 import (

@@ -1,6 +1,6 @@
-// Package thinking is a server with one tool, in which a model writes down thoughts one after the
-// other, revises them and branches off. The server keeps no thought: it counts them and remembers the
-// names of branches, and tells the model where it is.
+// Package thinking is a server with one tool, with which a model writes down thoughts one after the
+// other, revises them and starts branches. The server does not store thoughts: it counts them, stores
+// the names of branches, and returns the model's position.
 package thinking
 
 import (

@@ -1,5 +1,5 @@
-// Package timezone is a server that tells the time in a time zone, and converts times between zones. The
-// zones are part of the program, so that it needs none of the system's.
+// Package timezone is a server that returns the time in a time zone, and converts times between zones. The
+// zones are part of the program, so that it does not depend on the system's zones.
 package timezone
 
 import (
