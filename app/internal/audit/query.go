@@ -114,7 +114,7 @@ func Query(ctx context.Context, path string, f *Filter, visit func(raw []byte, l
 	return unreadable, err
 }
 
-// mayHave says whether a text can be in a line: one that JSON writes as it is, is there as it is.
+// mayHave reports whether a text can be in a line: one that JSON writes as it is, is there as it is.
 func mayHave(raw []byte, text string) bool {
 	for _, c := range []byte(text) {
 		if c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
@@ -124,7 +124,7 @@ func mayHave(raw []byte, text string) bool {
 	return bytes.Contains(raw, []byte(text))
 }
 
-// match says whether a line is meant.
+// match reports whether a line is meant.
 func (f *Filter) match(l *Line) bool {
 	switch {
 	case !f.Since.IsZero() && l.Time.Before(f.Since), !f.Until.IsZero() && !l.Time.Before(f.Until):
@@ -139,13 +139,13 @@ func (f *Filter) match(l *Line) bool {
 	return !f.Address.IsValid() || f.has(l.Remote)
 }
 
-// within says whether an event has a name, or begins with its words.
+// within reports whether an event has a name, or begins with its words.
 func within(event, name string) bool {
 	rest, ok := strings.CutPrefix(event, name)
 	return ok && (rest == "" || rest[0] == ' ' || rest[0] == '.')
 }
 
-// isAbout says whether a line tells of an act of an operator on a user or client: the verbs for these
+// isAbout reports whether a line tells of an act of an operator on a user or client: the verbs for these
 // have it as own, others under the noun.
 func (l *Line) isAbout(noun, what, own string) bool {
 	if !within(l.Event, "admin") {

@@ -313,7 +313,7 @@ func (a *audit) flush() {
 	}
 }
 
-// ready says whether what happens can be written. What could not be is tried again.
+// ready reports whether what happens can be written. What could not be is tried again.
 func (a *audit) ready() bool {
 	if !a.failing.Load() {
 		return true
@@ -414,7 +414,7 @@ const (
 	namesWait     = time.Second
 )
 
-// of is the name of a person; told is the name that is known already, or "".
+// of is the name of a user; told is the name that is known already, or "".
 func (s *subjectNames) of(ctx context.Context, subject, told string) string {
 	now := time.Now()
 	s.mu.Lock()

@@ -16,7 +16,7 @@ func databaseFlag(f *pflag.FlagSet, dsn *string) {
 	f.StringVar(dsn, "database", "", "records of the authorization server: the `PATH` of an SQLite file, or postgres://…, with the password in $PGPASSWORD or $PGPASSFILE (default: "+databaseName+" in the program's folder)")
 }
 
-// databaseHint repeats the flag for a command that the person may copy,
+// databaseHint repeats the flag for a command that the user may copy,
 // unless a password may be in it.
 func databaseHint(dsn string) string {
 	switch {
@@ -70,7 +70,7 @@ func needDatabase(dsn string) error {
 	return nil
 }
 
-// beginsDatabase says whether a verb of an operator may be the first that is done with a database.
+// beginsDatabase reports whether a verb of an operator may be the first that is done with a database.
 func beginsDatabase(verb string) bool {
 	switch verb {
 	case "user add", "user invite", "client add", "resource add":

@@ -115,7 +115,7 @@ machine or in a separate network; --issuer is the URL that the proxy shows, and
 	return cmd
 }
 
-// serveIssuer serves until the person ends it.
+// serveIssuer serves until the user ends it.
 func (g *group) serveIssuer(ctx context.Context, set *pflag.FlagSet, flags *issuerFlags) (err error) {
 	options, err := flags.options()
 	if err != nil {
@@ -304,7 +304,7 @@ func (g *group) noteStored(ctx context.Context, flags *issuerFlags, db *records.
 	}
 }
 
-// sameResource says whether a --resource flag is about a URI in canonical form.
+// sameResource reports whether a --resource flag is about a URI in canonical form.
 func sameResource(flag, uri string) bool {
 	r, err := readResource(flag)
 	return err == nil && r.URI == uri

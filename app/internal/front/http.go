@@ -156,7 +156,7 @@ func Mount(c *kit.Console, h transport.Handler, o *endpointOptions) Endpoints {
 	}
 }
 
-// Serve serves until the person ends it.
+// Serve serves until the user ends it.
 func Serve(ctx context.Context, c *kit.Console, flags *Flags, s *Service) error {
 	trusted, err := flags.Checked()
 	if err != nil {
@@ -238,7 +238,7 @@ func (s *Flags) Checked() ([]netip.Prefix, error) {
 	return ReadProxies(s.proxies)
 }
 
-// check refuses names that would never match, which the person would only
+// check refuses names that would never match, which the user would only
 // find out from a page that is refused.
 func (s *Flags) check() error {
 	for _, origin := range s.origins {

@@ -172,7 +172,7 @@ var ownHeaders = map[string]bool{
 }
 
 // RequestHeader is [Masker.Header] for a request of this program. Headers that
-// neither the protocol nor HTTP knows are the person's own, and secret.
+// neither the protocol nor HTTP knows are the user's own, and secret.
 func (m *Masker) RequestHeader(h http.Header) http.Header {
 	out := m.Header(h)
 	for name, values := range h {

@@ -57,7 +57,7 @@ type Options struct {
 	Distinct bool
 }
 
-// A Masker takes secrets out. Its methods may be called by many goroutines at once.
+// A Masker takes secrets out. Its methods are safe for concurrent use.
 type Masker struct {
 	key      []byte
 	headers  map[string]bool // by folded names

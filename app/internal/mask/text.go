@@ -84,7 +84,7 @@ func (m *Masker) cookie(text string) string {
 	return strings.Join(parts, ";")
 }
 
-// cookieAttributes are what a Set-Cookie header says beside the cookie (RFC 6265, 4.1).
+// cookieAttributes are what a Set-Cookie header says next to the cookie (RFC 6265, 4.1).
 var cookieAttributes = map[string]bool{
 	"expires": true, "max-age": true, "domain": true, "path": true, "samesite": true, "priority": true,
 }

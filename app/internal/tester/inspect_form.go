@@ -57,7 +57,7 @@ func fieldOf(name string, raw mcp.RawValue, required bool) *ui.Field {
 	return &ui.NewForm(form).Fields[0]
 }
 
-// fillArguments asks the person for the arguments of a tool, one after another.
+// fillArguments asks the user for the arguments of a tool, one after another.
 func (in *inspector) fillArguments(ctx context.Context, schema mcp.RawValue) (mcp.RawValue, error) {
 	values := make(map[string]mcp.RawValue)
 	for _, a := range formOf(schema) {

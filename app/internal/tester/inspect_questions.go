@@ -62,8 +62,8 @@ func (a *givenAnswer) word() bool {
 const maxAsked = 100
 
 // A questionnaire answers what a server asks while it is inspected: with what --answer says, by
-// asking the person at the terminal, or with a no and a note that tells how to answer. Its methods
-// may be called by many goroutines at once; one question is asked at a time.
+// asking the user at the terminal, or with a no and a note that tells how to answer. Its methods
+// are safe for concurrent use; one question is asked at a time.
 type questionnaire struct {
 	p        *inspector
 	server   *inspect.Target
@@ -108,7 +108,7 @@ func (in *inspector) questionnaire(method context.Context, stop context.CancelCa
 	return q, nil
 }
 
-// attended reports whether the person at the terminal can be asked, and no program reads what is told.
+// attended reports whether the user at the terminal can be asked, and no program reads what is told.
 func (in *inspector) attended(flags *inspectFlags) bool {
 	return in.Streams.InTerminal && !in.JSON && flags.format == "" && !flags.quiet
 }
@@ -210,7 +210,7 @@ func (q *questionnaire) elicit(ctx context.Context, r *client.ElicitRequest) (*m
 	return client.Decline()
 }
 
-// visit answers the wish that the person visits a page.
+// visit answers the wish that the user visits a page.
 func (q *questionnaire) visit(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -272,7 +272,7 @@ func worded(word string) *mcp.ElicitResult {
 	}[word]}
 }
 
-// saying is what a model would say, which a person wrote.
+// saying is what a model would say, which a user wrote.
 func saying(text string) *mcp.CreateMessageResult {
 	return &mcp.CreateMessageResult{
 		Role: mcp.RoleAssistant, Model: "a person", StopReason: "endTurn",
@@ -349,7 +349,7 @@ func (q *questionnaire) show(question *host.Question, title string) *ui.Wording 
 	return w
 }
 
-// askPage asks the person at the terminal to visit a page.
+// askPage asks the user at the terminal to visit a page.
 func (q *questionnaire) askPage(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
 	q.show(&host.Question{Kind: host.QuestionPage, Form: r.Params, Page: r.Page}, "")
 	word, err := q.choose(ctx, "Open it in your browser? [y]es, [n]o, [c]ancel: ", map[string]string{"y": wordAccept, "n": wordDecline, "c": wordCancel})
@@ -359,7 +359,7 @@ func (q *questionnaire) askPage(ctx context.Context, r *client.ElicitRequest) (*
 	return worded(word), nil
 }
 
-// askModel asks the person at the terminal for the answer of a model.
+// askModel asks the user at the terminal for the answer of a model.
 func (q *questionnaire) askModel(ctx context.Context, params *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
 	q.show(&host.Question{Kind: host.QuestionSample, Sample: params}, "Server "+host.EscapeLine(q.server.Name)+" sent a sampling request. You answer instead of a model.")
 	line, err := q.p.AskLine(ctx, "Your answer, or /decline: ")
@@ -398,7 +398,7 @@ func shortest(line string) string {
 // Words that can be typed at a field of a form.
 var leaving = map[string]string{"/" + wordDecline: wordDecline, "/" + wordCancel: wordCancel}
 
-// askForm has the person at the terminal fill in a form.
+// askForm has the user at the terminal fill in a form.
 func (q *questionnaire) askForm(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
 	w := q.show(&host.Question{Kind: host.QuestionForm, Form: r.Params}, "")
 	word, err := q.choose(ctx, "Fill it in? [y]es, [n]o, [c]ancel: ", map[string]string{"y": wordAccept, "n": wordDecline, "c": wordCancel})

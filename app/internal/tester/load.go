@@ -282,7 +282,7 @@ func (g *group) printLoad(r *load.Report) error {
 	return nil
 }
 
-// loadText is a report for a person.
+// loadText is a report for a user.
 func loadText(r *load.Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d requests in %.3f s, %d without error, %.1f per second\n", r.Requests, r.Seconds, r.OK, r.PerSecond)

@@ -18,7 +18,7 @@ type Options struct {
 	// Audit is told of each act, and of each request to the API that was refused. It must
 	// not block. Default: nobody is told.
 	Audit func(ctx context.Context, act Act)
-	// Ready says whether Audit can be told: while it is false, what would change something is
+	// Ready reports whether Audit can be told: while it is false, what would change something is
 	// Unavailable. Default: it always can.
 	Ready func() bool
 	// Issuer returns the URL of the authorization server, for links; "" if it is not known (yet).

@@ -78,7 +78,7 @@ type Revoked struct {
 // Text implements Result.
 func (r *Revoked) Text() string { return fmt.Sprintf("revoked: %d\n", r.Revoked) }
 
-// A Session is a browser at which a person is signed in, for operators.
+// A Session is a browser at which a user is signed in, for operators.
 type Session struct {
 	ID      string    `json:"id"`
 	User    string    `json:"user,omitzero"`
@@ -265,7 +265,7 @@ func revokeGrants(ctx context.Context, a *Admin, in *grantChoice) (*Revoked, err
 	return a.revoked(ctx, which.User, n, err)
 }
 
-// A Consent is what a person agreed to, for operators.
+// A Consent is what a user agreed to, for operators.
 type Consent struct {
 	User     string    `json:"user,omitzero"`
 	Subject  string    `json:"subject"`

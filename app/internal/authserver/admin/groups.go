@@ -60,10 +60,10 @@ func addToGroup(ctx context.Context, a *Admin, in *membership) (*GroupChange, er
 	return &GroupChange{"added", in.Group, in.User}, nil
 }
 
-// maxSubjectBytes is the size of the longest subject of a person.
+// maxSubjectBytes is the size of the longest subject of a user.
 const maxSubjectBytes = 255
 
-// knownSubject is the subject of a user, or that of a person of another provider, which has the issuer of
+// knownSubject is the subject of a user, or that of a user of another provider, which has the issuer of
 // that in it. Other texts are names that nobody has.
 func (a *Admin) knownSubject(ctx context.Context, user string) (string, error) {
 	subject, err := a.subject(ctx, user)
@@ -97,7 +97,7 @@ type groupPage struct {
 	page
 }
 
-// A Member is a person in a group.
+// A Member is a user in a group.
 type Member struct {
 	Group   string `json:"group"`
 	User    string `json:"user,omitzero"`

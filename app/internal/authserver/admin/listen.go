@@ -20,7 +20,7 @@ import (
 // unixPrefix begins the address of a unix socket.
 const unixPrefix = "unix:"
 
-// IsSocket says whether an address is a unix socket, "unix:PATH", which needs no key.
+// IsSocket reports whether an address is a unix socket, "unix:PATH", which needs no key.
 func IsSocket(address string) bool { return strings.HasPrefix(address, unixPrefix) }
 
 // CheckAddress refuses what is neither "unix:PATH" nor a port of loopback.

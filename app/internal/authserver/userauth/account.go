@@ -85,7 +85,7 @@ func newPassword(form url.Values) (password, wrong, field string) {
 	return password, "", ""
 }
 
-// servePassword lets a person who is signed in change the password, who knows the old one: a
+// servePassword lets a user who is signed in change the password, who knows the old one: a
 // session that somebody found open is not enough.
 func (p *Passwords) servePassword(w http.ResponseWriter, r *http.Request, v *issuer.AccountVisit) {
 	ctx := r.Context()

@@ -61,7 +61,7 @@ func checkPassword(password string) error {
 
 var passwordRules = fmt.Sprintf("a password has at least %d characters, and at most %d bytes", minPassword, maxPassword)
 
-// possiblePassword says whether anybody can have this password. Earlier versions took 8 bytes,
+// possiblePassword reports whether anybody can have this password. Earlier versions took 8 bytes,
 // which may be fewer characters.
 func possiblePassword(password string) bool {
 	return len(password) >= minPassword && len(password) <= maxPassword && utf8.ValidString(password)
@@ -148,7 +148,7 @@ func newHashing() *hashing {
 
 var errBusy = errors.New("too many passwords are checked already")
 
-// verify says whether this is the password of a hash; errBusy if it cannot
+// verify reports whether this is the password of a hash; errBusy if it cannot
 // find out for now.
 func (h *hashing) verify(ctx context.Context, hash, password string) (bool, error) {
 	want, err := parseHash(hash)

@@ -166,7 +166,7 @@ func (p *Passwords) begin(r *http.Request, loginURL, name, user string) (a *atte
 	return a, "", wait
 }
 
-// Why a sign-in was refused. The person is told the same of both.
+// Why a sign-in was refused. The user is told the same of both.
 var (
 	errWrong    = errors.New("name or password is wrong")
 	errDisabled = errors.New("the user is disabled")

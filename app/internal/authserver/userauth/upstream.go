@@ -30,11 +30,11 @@ type UpstreamOptions struct {
 	// Scopes that are asked for there, besides openid. Default: profile, email.
 	// The operator should put them into issuer.Options.Upstream as well.
 	Scopes []string
-	// GroupsClaim is the claim of the ID token with the groups of the person, an array of texts or one
+	// GroupsClaim is the claim of the ID token with the groups of the user, an array of texts or one
 	// text, such as "groups": the first 200 whose names have at most 255 bytes, which can be printed.
 	// Default: groups are not read.
 	GroupsClaim string
-	// OnGroups is told the groups of each person who signs in, none too, if GroupsClaim is set, so that
+	// OnGroups is told the groups of each user who signs in, none too, if GroupsClaim is set, so that
 	// what was granted before follows them (issuer.Options.Groups). Its error ends the sign-in.
 	// Default: nobody is.
 	OnGroups func(ctx context.Context, subject string, groups []string) error
@@ -63,7 +63,7 @@ type Upstream struct {
 
 var _ issuer.AccountLogin = (*Upstream)(nil)
 
-// NewUpstream checks the options. The provider is first asked when a person
+// NewUpstream checks the options. The provider is first asked when a user
 // signs in.
 func NewUpstream(o UpstreamOptions) (*Upstream, error) {
 	base, err := oauth.CheckIssuer(o.Issuer)
@@ -89,7 +89,7 @@ func NewUpstream(o UpstreamOptions) (*Upstream, error) {
 	return &Upstream{opts: o, client: fetchClient(fetch), host: base.Host, lock: make(chan struct{}, 1)}, nil
 }
 
-// External implements issuer.Login: the person is asked before leaving.
+// External implements issuer.Login: the user is asked before leaving.
 func (u *Upstream) External() bool { return true }
 
 // AccountPages implements issuer.AccountLogin: at the addresses of the pages for passwords, which a link
@@ -308,7 +308,7 @@ func groupsIn(claims []byte, name string) []string {
 	return groups
 }
 
-// upstreamSubject is the person's identifier here, which no other provider and
+// upstreamSubject is the user's identifier here, which no other provider and
 // no other person has.
 func upstreamSubject(iss, subject string) string {
 	whole := iss + "|" + subject

@@ -47,7 +47,7 @@ type sure struct {
 	Sure bool `json:"sure" title:"Go ahead"`
 }
 
-// Confirm asks the person whether something may be done, if the client can ask. The error says that
+// Confirm asks the user whether something may be done, if the client can ask. The error says that
 // they did not agree.
 func Confirm(ctx context.Context, question string) error {
 	if !server.CanElicit(ctx) {

@@ -48,7 +48,7 @@ type Error struct {
 	Exit    int    `json:"-"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Cause is what is beneath it, where that says more.
+	// Cause is what is below it, where that says more.
 	Cause string `json:"cause,omitzero"`
 	// Status is that of an HTTP response.
 	Status int `json:"status,omitzero"`

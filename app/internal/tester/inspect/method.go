@@ -36,9 +36,9 @@ type Outcome struct {
 	Result mcp.RawValue
 	// AppInfo is what was found about the page of the tool, or nil.
 	AppInfo *AppInfo
-	// Summary says for a person what the lines say.
+	// Summary says for a user what the lines say.
 	Summary string
-	// Findings are what --strict found, FindingsText the same for a person.
+	// Findings are what --strict found, FindingsText the same for a user.
 	Findings     []ToolFindings
 	FindingsText string
 	// Failure says that Result is one, or the lines are: it is told after them.

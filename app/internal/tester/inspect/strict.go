@@ -113,7 +113,7 @@ func (l *lint) add(rule, severity, path, issue, suggestion string) {
 	l.found = append(l.found, Finding{rule, severity, l.schema, path, issue, suggestion})
 }
 
-// walk looks at a schema and all beneath it. keyword is the member that it is the value of.
+// walk looks at a schema and all below it. keyword is the member that it is the value of.
 func (l *lint) walk(raw mcp.RawValue, path, keyword string, depth int) {
 	if depth > maxSchemaDepth {
 		return
@@ -242,7 +242,7 @@ func hasID(raw mcp.RawValue, depth int) bool {
 
 var plainMember = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
 
-// beneath is the path of a member.
+// below is the path of a member.
 func beneath(path, name string) string {
 	switch {
 	case !plainMember.MatchString(name):
@@ -253,7 +253,7 @@ func beneath(path, name string) string {
 	return path + "." + name
 }
 
-// strictReport says for a person what was found.
+// strictReport says for a user what was found.
 func strictReport(found []ToolFindings, errors, warnings int) string {
 	var b strings.Builder
 	for _, tool := range found {

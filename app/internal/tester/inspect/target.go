@@ -23,7 +23,7 @@ const DefaultConnectTimeout = 15 * time.Second
 
 // A Target is a server that can be connected to.
 type Target struct {
-	// Name and Origin are what the person calls it, and where it comes from.
+	// Name and Origin are what the user calls it, and where it comes from.
 	Name, Origin string
 	// Dialer makes a connection.
 	Dialer transport.Dialer

@@ -57,7 +57,7 @@ type Transport struct {
 	Variables map[string]Input `json:"variables,omitempty"` // of the URL of a remote server
 }
 
-// An Input is a value that the person fills in, or that is fixed.
+// An Input is a value that the user fills in, or that is fixed.
 type Input struct {
 	Description string   `json:"description,omitempty"`
 	Format      string   `json:"format,omitempty"`

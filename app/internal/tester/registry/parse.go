@@ -25,7 +25,7 @@ func ParsePackage(text string) (Package, error) {
 	return p, nil
 }
 
-// Versioned reports whether packages of a type have a version of their own beside the identifier.
+// Versioned reports whether packages of a type have a version of their own next to the identifier.
 func Versioned(kind string) bool { return registryTypes[kind].versioned }
 
 // Options of the texts of inputs.
@@ -48,7 +48,7 @@ func ParseVariable(text string) (Variable, error) {
 }
 
 // ParseArgument reads an argument: --name or --name=VALUE, a fixed positional argument, or <hint> for
-// one that the person fills in; with the options of ParseVariable, and repeated.
+// one that the user fills in; with the options of ParseVariable, and repeated.
 func ParseArgument(text string) (Argument, error) {
 	word, options, _ := strings.Cut(text, ",")
 	a := Argument{Type: ArgumentPositional}

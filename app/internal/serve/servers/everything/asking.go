@@ -39,7 +39,7 @@ type sampleIn struct {
 	MaxTokens int64  `json:"maxTokens" desc:"The most tokens of the answer." min:"1" max:"4096" default:"100"`
 }
 
-// askingTools are tools that ask back: the person, the model, the client.
+// askingTools are tools that ask back: the user, the model, the client.
 // Those that change something need the scopes write.
 func askingTools(write []string) []server.Feature {
 	return []server.Feature{

@@ -43,7 +43,7 @@ func (r *reference) asking() []server.Feature {
 	}
 }
 
-// visit sends the person to a page. It checks nothing afterwards, since nothing depends on it.
+// visit sends the user to a page. It checks nothing afterwards, since nothing depends on it.
 func (r *reference) visit(ctx context.Context, in visitIn) (string, error) {
 	u, err := url.Parse(in.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

@@ -22,7 +22,7 @@ import (
 )
 
 // The user agents: what sites are told asks for a page: the tool, which a model calls on its own, or
-// the prompt, which a person picks. The name is that of the official server, so that
+// the prompt, which a user picks. The name is that of the official server, so that
 // rules of sites for it hold here too.
 const (
 	agentAutonomous = "ModelContextProtocol/1.0 (Autonomous; +https://github.com/parley-mcp/parley)"

@@ -29,7 +29,7 @@ type Options struct {
 	// WriteScope is a scope that callers must have been granted to use these tools.
 	// Default none: all callers may use them.
 	WriteScope string
-	// Confirm asks the person before write_file and edit_file change a file that
+	// Confirm asks the user before write_file and edit_file change a file that
 	// exists and before move_file, where the client can ask. Default false.
 	Confirm bool
 	// MaxRead is the most bytes of a file, or of several together, that one call

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// An indentation is how the lines of a place in a file are indented, beside the lines that an edit
+// An indentation is how the lines of a place in a file are indented, next to the lines that an edit
 // gave for them: models often leave indentation out, or write it in another way.
 type indentation struct {
 	given     []string // the lines that were given

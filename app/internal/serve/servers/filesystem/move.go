@@ -108,7 +108,7 @@ type copied struct {
 	info fs.FileInfo
 }
 
-// moveAcross moves an entry to another file system: it copies all to a name beside the destination,
+// moveAcross moves an entry to another file system: it copies all to a name next to the destination,
 // gives the copy the name of the destination when it is on the disk, and removes the source then. At
 // each moment the source or the destination is whole. note says what was not kept.
 func (s *service) moveAcross(ctx context.Context, d *directories, from, to place) (note string, err error) {

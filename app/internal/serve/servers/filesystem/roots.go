@@ -73,7 +73,7 @@ func (s *dirSet) forgetRoots() {
 	s.changes++
 }
 
-// state tells whether the roots of the client are in use, and how often they have changed.
+// state reports whether the roots of the client are in use, and how often they have changed.
 func (s *dirSet) state() (known bool, changes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,7 +25,7 @@ func tool[In any](s *service, name, description string, fn func(ctx context.Cont
 }
 
 // noted is tool for functions whose result may be incomplete. What the note says of that
-// stands beside the text, so that programs find the text as they expect it.
+// stands next to the text, so that programs find the text as they expect it.
 func noted[In any](s *service, name, description string, fn func(ctx context.Context, d *directories, in In) (text, note string, err error)) *server.ToolFeature {
 	return server.Tool(name, description, func(ctx context.Context, in In) (mcp.With[textOut], error) {
 		d, err := s.directories(ctx)

@@ -54,7 +54,7 @@ func (s *service) writingTools() []server.Feature {
 	}
 }
 
-// confirm asks the person whether something may be done, where that is wanted.
+// confirm asks the user whether something may be done, where that is wanted.
 func (s *service) confirm(ctx context.Context, question string) error {
 	if !s.opts.Confirm {
 		return nil
@@ -98,7 +98,7 @@ func (s *service) write(ctx context.Context, d *directories, in writeIn) (string
 	return "Successfully wrote to " + in.Path, nil
 }
 
-// replace writes a file beside the one that is there, if any, and puts it in its place, so
+// replace writes a file next to the one that is there, if any, and puts it in its place, so
 // that readers see the one or the other, and so does a machine that failed. Other names of
 // the old file (hard links) keep what it held. The permissions stay,
 // and the owner where the system allows it. An error of check, which is called last,

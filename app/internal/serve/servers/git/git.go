@@ -26,7 +26,7 @@ type Options struct {
 	// folder is in (see Above). Default: the roots of the client, and if it has none any repository, for callers
 	// on this machine alone.
 	Repositories []string
-	// Confirm has the person asked before staged changes are thrown away, by clients that can ask.
+	// Confirm has the user asked before staged changes are thrown away, by clients that can ask.
 	// Default false.
 	Confirm bool
 	// ReadOnly leaves out the tools that change something. Default false.

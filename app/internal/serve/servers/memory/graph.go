@@ -284,7 +284,7 @@ func without[T any](steps *servers.Steps, list []T, gone func(T) bool) ([]T, err
 	return left, nil
 }
 
-// A match is the result of looking for the items of a deletion, in words for a person: how many there
+// A match is the result of looking for the items of a deletion, in words for a user: how many there
 // are, and the first of them.
 type match struct {
 	found, missing itemList

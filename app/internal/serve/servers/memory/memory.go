@@ -33,7 +33,7 @@ type Options struct {
 	ReadOnly bool
 	// WriteScope is a scope that callers must have been granted to use these tools. Default none.
 	WriteScope string
-	// Confirm has the person asked before something that is there is deleted, by clients that can ask. Default
+	// Confirm has the user asked before something that is there is deleted, by clients that can ask. Default
 	// false.
 	Confirm bool
 	// MaxFile is the most bytes that the file may have: a larger one is not read, and a change that

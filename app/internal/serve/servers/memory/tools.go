@@ -180,7 +180,7 @@ func (m *match) deleted(items string) Deleted {
 	return out
 }
 
-// some are texts as a person is shown them: the first of them, shortened, and how many more there are
+// some are texts as a user is shown them: the first of them, shortened, and how many more there are
 // of count.
 func some(list []string, count int) string {
 	const most, length = 10, 80
