@@ -48,8 +48,8 @@ func TestParseArgument(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"": "write --name", "<>": "write --name", ",required": "write --name", "--a,optional": `unknown option "optional"`, "a,b": `no option "b"`,
-		"--a,required=yes": "unknown option", "--a,default": "no option", "--a,format=text": `unknown format "text"`, "--a,,": `unknown option ""`,
+		"": "write --name", "<>": "write --name", ",required": "write --name", "--a,optional": `unknown option "optional"`, "a,b": `unknown option "b"`,
+		"--a,required=yes": "unknown option", "--a,default": "unknown option", "--a,format=text": `unknown format "text"`, "--a,,": `unknown option ""`,
 	} {
 		if _, err := registry.ParseArgument(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
