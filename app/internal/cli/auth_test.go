@@ -31,7 +31,7 @@ func TestSignInAtTerminal(t *testing.T) {
 	}{
 		{"no", "n\n", []string{"call", "add", "a=2", "b=3"}, 3, "", "you chose not to sign in"},
 		{"nobody answers", "", []string{"call", "add", "a=2", "b=3"}, 3, "", "you chose not to sign in"},
-		{"not understood", "maybe\nn\n", []string{"tools"}, 3, "", "Please answer y or n."},
+		{"not understood", "maybe\nn\n", []string{"tools"}, 3, "", "Answer y or n."},
 		{"yes", "y\n", []string{"call", "add", "a=2", "b=3"}, 0, "5\n", "A server wants you to sign in.\n  server:               " + p.url},
 		{"signed in", "", []string{"call", "add", "a=2", "b=3"}, 0, "5\n", ""},
 		{"no to more", "n\n", []string{"call", "toggle-extra-tool"}, 3, "", "you chose not to sign in"},

@@ -1,5 +1,5 @@
-// Package cli is the command line of the program: it reads the commands and
-// puts the other packages together.
+// Package cli implements the parley command line: it builds the command tree from the command packages,
+// runs one command and maps its error to an exit code.
 package cli
 
 import (
@@ -17,8 +17,8 @@ import (
 )
 
 // Main runs one command and returns the exit code of the process. The first
-// interrupt ends what is under way in good order; at the second, Main returns
-// at once and leaves the rest to the end of the process.
+// interrupt cancels the command and waits for it; at the second, Main returns
+// immediately, and the end of the process cleans up.
 func Main(ctx context.Context, args []string, s *kit.Streams) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -30,7 +30,7 @@ func Main(ctx context.Context, args []string, s *kit.Streams) int {
 		select {
 		case err := <-done:
 			if err != nil && interrupts > 0 {
-				err = kit.ErrInterrupted // whatever it was, the person ended it
+				err = kit.ErrInterrupted // whatever the error was, the user caused it
 			}
 			code := finish(s, err)
 			if code == kit.ExitInterrupted {
@@ -49,13 +49,13 @@ func Main(ctx context.Context, args []string, s *kit.Streams) int {
 				_, _ = fmt.Fprintln(s.Err) // after the ^C that terminals show
 				return signalled
 			}
-			_, _ = fmt.Fprintln(s.Err, "\nparley: ending; press Ctrl-C again to quit at once")
+			_, _ = fmt.Fprintln(s.Err, "\nparley: stopping; press Ctrl-C again to quit immediately")
 			cancel(kit.ErrInterrupted)
 		}
 	}
 }
 
-// execute runs the command that args name.
+// execute runs the command named by args.
 func execute(ctx context.Context, args []string, s *kit.Streams) error {
 	console := &kit.Console{Streams: s}
 	root := newRoot(console)
@@ -81,26 +81,27 @@ func finish(s *kit.Streams, err error) int {
 	return connect.ExitCode(err)
 }
 
-// Commands returns the tree of commands, for what is written about them: manual
-// pages and completions.
+// Commands returns the command tree, from which manual
+// pages and completions are generated.
 func Commands() *cobra.Command {
 	return newRoot(&kit.Console{Streams: &kit.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}})
 }
 
-// newRoot makes the tree of commands.
+// newRoot creates the command tree.
 func newRoot(console *kit.Console) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "parley",
 		Short: "Use MCP servers from a terminal, with a model or by hand",
-		Long: `Parley lists and calls what MCP servers offer, and lets a model work with them
-while you keep the last word: every call is shown to you before it is made,
-unless a rule allows it.
+		Long: `Parley lists and calls the tools, prompts and resources of MCP servers, and lets a
+model work with them under your control: it asks for your approval before each
+call, unless a rule allows the call.
 
-Alone, at a terminal, it opens a conversation; without a file of your own it first
-says what it found on this machine. 'parley init' writes that file.
+Without a command, at a terminal, it opens a conversation. If you have no
+configuration file, it first lists the servers and models that it found on this
+machine. 'parley init' writes the file.
 
-Commands that are about one server use the demonstration server that is built in,
-unless --server names another.`,
+Commands that use one server use the built-in demo server, unless --server names
+another one.`,
 		Example: `  parley
   parley init
   parley run "add 2 and 3"

@@ -294,7 +294,7 @@ func TestInitFlags(t *testing.T) {
 		{[]string{"--import", "goose"}, "goose has no servers on this machine; these have: cursor"},
 		{[]string{"--import", "none", "--import", "cursor"}, "--import none: give it alone"},
 		{[]string{"--model", "offline"}, "give --yes if this is what you want; nothing was written"},
-		{[]string{"more"}, "too few or too many arguments"},
+		{[]string{"more"}, "wrong number of arguments"},
 	} {
 		var b bytes.Buffer
 		code := cli.Main(t.Context(), append([]string{"init"}, test.args...), &kit.Streams{

@@ -36,7 +36,7 @@ func TestFlowAuth(t *testing.T) {
 
 	k = begin(t, "--server", "vault="+p.url)
 	signIn(k, "y")
-	k.hears("Your browser opens. If it does not, open this address:\n\n  "+p.issuer, "Nothing is to be pasted any more.")
+	k.hears("Opening your browser. If it does not open, go to this address:\n\n  "+p.issuer, "You don't need to paste an address any more.")
 	k.says("vault/add a=2 b=3")
 	k.answers("y")
 	k.sees("says:\n    5\n")

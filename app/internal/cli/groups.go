@@ -11,7 +11,7 @@ import (
 	"github.com/parley-mcp/parley/app/internal/use"
 )
 
-// groups add the commands of the program to its tree. None needs another one.
+// groups add commands to the command tree. They do not depend on each other.
 var groups = []func(root *cobra.Command, c *connect.Connector){
 	chat.Register,
 	use.Register,

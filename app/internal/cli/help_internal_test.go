@@ -42,10 +42,10 @@ func TestFlagErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"auth", "user", "list", "--limit", "x"}, `--limit "x": write a whole number; see 'parley auth user list --help'`},
+		{[]string{"auth", "user", "list", "--limit", "x"}, `--limit "x": must be a whole number; see 'parley auth user list --help'`},
 		{[]string{"serve", "memory", "--max-file", "99999999999999999999"}, `--max-file "99999999999999999999": the number is too large; see 'parley serve memory --help'`},
-		{[]string{"auth", "serve", "--access-lifetime", "5"}, `--access-lifetime "5": write a number with its unit, such as 90s, 5m or 24h; see 'parley auth serve --help'`},
-		{[]string{"auth", "serve", "--allow-device=x"}, `--allow-device "x": write true or false; see 'parley auth serve --help'`},
+		{[]string{"auth", "serve", "--access-lifetime", "5"}, `--access-lifetime "5": must be a number with a unit, such as 90s, 5m or 24h; see 'parley auth serve --help'`},
+		{[]string{"auth", "serve", "--allow-device=x"}, `--allow-device "x": must be true or false; see 'parley auth serve --help'`},
 		{[]string{"auth", "serve", "--alow-device"}, `unknown flag: --alow-device; see 'parley auth serve --help'`},
 	} {
 		root := newRoot(&kit.Console{Streams: &kit.Streams{Out: new(bytes.Buffer), Err: new(bytes.Buffer)}})

@@ -28,7 +28,7 @@ func TestRunExitCodes(t *testing.T) {
 		until string // the interrupt comes when this was said
 	}{
 		"done":             {0, "", []string{"add 2 and 3"}, ""},
-		"no request":       {1, "too few or too many arguments", nil, ""},
+		"no request":       {1, "wrong number of arguments", nil, ""},
 		"unknown flag":     {1, "unknown flag", []string{"--nothing", "x"}, ""},
 		"no file":          {1, "missing.json", []string{"--config", "missing.json", "x"}, ""},
 		"no such session":  {1, "there is no session", []string{"--resume", "nothing", "x"}, ""},

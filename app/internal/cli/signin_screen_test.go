@@ -44,7 +44,7 @@ func TestSignInOnScreen(t *testing.T) {
 	if !strings.Contains(end, "/callback?code=") {
 		t.Fatalf("%s leads to %q (%s)", address, end, resp.Status)
 	}
-	s.types(end).keys("Enter").sees("The address is taken for the sign-in, and not sent.")
+	s.types(end).keys("Enter").sees("The address was used for the sign-in, not sent as a message.")
 	s.question("wants to call add of server vault")
 	s.keys("y").sees("ready ·").sees("Done:").keys("C-u").types("/quit").keys("Enter").sees("ENDED 0")
 	log := k.log()

@@ -185,7 +185,7 @@ func TestTaskCommandsRefused(t *testing.T) {
 		{[]string{"tasks", "wait", `{"version":7}`, "--server", url}, 1, "its version is 7"},
 		{[]string{"tasks", "wait", `{"version":1,"tool":"t","taskId":"a"`, "--server", url}, 1, "unusable handle of a task"},
 		{[]string{"tasks", "wait", "", "--server", url}, 1, "missing or empty"},
-		{[]string{"tasks", "wait", "a", "b"}, 1, "too few or too many arguments"},
+		{[]string{"tasks", "wait", "a", "b"}, 1, "wrong number of arguments"},
 		{[]string{"tasks", "wait", "a"}, 5, "no such task"},
 		{[]string{"call", "--task", "none", "--server", url}, 1, "unknown tool"},
 		{[]string{"tasks", "nothing"}, 1, ""},

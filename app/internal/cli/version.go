@@ -15,7 +15,7 @@ import (
 func versionCommand(c *kit.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Tell what this program was built from, and what it speaks",
+		Short: "Show the version, the commit and the supported protocol versions",
 		Args:  kit.UsageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			b := built()
@@ -30,11 +30,11 @@ func versionCommand(c *kit.Console) *cobra.Command {
 	return cmd
 }
 
-// A buildReport is what "parley version" tells.
+// A buildReport is the output of "parley version".
 type buildReport struct {
 	Version   string   `json:"version"`
 	Commit    string   `json:"commit,omitzero"`
-	Modified  bool     `json:"modified,omitzero"` // the files were not those of the commit
+	Modified  bool     `json:"modified,omitzero"` // the build had uncommitted changes
 	Go        string   `json:"go"`
 	Platform  string   `json:"platform"`
 	Revisions []string `json:"revisions"`

@@ -6,11 +6,11 @@ import (
 	"github.com/parley-mcp/parley/server"
 )
 
-// Commit is set by the linker when a release is built, since the go command
-// tells a program of a module nothing about the commit.
+// Commit is set by the linker in release builds, since the go command does not
+// record the commit in a program built from a module.
 var Commit string
 
-// Version is what the build knows of itself.
+// Version returns the module version recorded by the build, or "devel".
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
@@ -18,5 +18,5 @@ func Version() string {
 	return "devel"
 }
 
-// Versions returns the protocol versions that the program speaks, the newest first.
+// Versions returns the supported protocol versions, newest first.
 func Versions() []string { return server.New("parley", Version(), nil).Versions() }

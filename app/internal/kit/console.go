@@ -1,5 +1,5 @@
-// Package kit is what the commands of the program share: the streams they are connected to, how results
-// and errors are written, exit codes, and where files of the program are.
+// Package kit provides what all commands share: the standard streams, the output of results and errors,
+// exit codes, and the paths of Parley's files.
 package kit
 
 import (
@@ -19,20 +19,20 @@ import (
 	"github.com/parley-mcp/parley/jsonrpc"
 )
 
-// A Console is what one run of a command writes to and asks at: the streams, and how the flags
-// --json and --verbose want them.
+// A Console writes the output of one command and asks the user questions. It uses the streams as the flags
+// --json and --verbose require.
 type Console struct {
 	Streams *Streams
-	JSON    bool // results are written as JSON
-	Verbose bool // the log begins at debug messages
+	JSON    bool // print results as JSON
+	Verbose bool // log debug messages, too
 
 	rewrites map[*cobra.Command]func(args []string) []string // what Rewrite set
 }
 
-// JSONFlag adds the flag --json to commands, and to a command with others below it for all of those.
+// JSONFlag adds the flag --json to commands. The subcommands of a command inherit it.
 func (c *Console) JSONFlag(commands ...*cobra.Command) {
 	for _, cmd := range commands {
-		FlagsOf(cmd).BoolVar(&c.JSON, "json", false, "write results as JSON")
+		FlagsOf(cmd).BoolVar(&c.JSON, "json", false, "print results as JSON")
 	}
 }
 
@@ -41,7 +41,7 @@ func (c *Console) VerboseFlag(root *cobra.Command) {
 	root.PersistentFlags().BoolVarP(&c.Verbose, "verbose", "v", false, "show debug messages")
 }
 
-// FlagsOf returns the flags of a command, or those that it shares with the commands below it.
+// FlagsOf returns the flags of a command, or the flags that its subcommands inherit if it has any.
 func FlagsOf(cmd *cobra.Command) *pflag.FlagSet {
 	if cmd.HasSubCommands() {
 		return cmd.PersistentFlags()
@@ -49,7 +49,7 @@ func FlagsOf(cmd *cobra.Command) *pflag.FlagSet {
 	return cmd.Flags()
 }
 
-// Rewrite sets how the arguments of the program are rewritten before they are parsed, if they name cmd.
+// Rewrite sets a function that rewrites the program's arguments before they are parsed, if they name cmd.
 func (c *Console) Rewrite(cmd *cobra.Command, rewrite func(args []string) []string) {
 	if c.rewrites == nil {
 		c.rewrites = make(map[*cobra.Command]func([]string) []string)
@@ -57,7 +57,7 @@ func (c *Console) Rewrite(cmd *cobra.Command, rewrite func(args []string) []stri
 	c.rewrites[cmd] = rewrite
 }
 
-// Rewritten returns the arguments of the program, which name cmd, as they are parsed.
+// Rewritten returns the program's arguments, which name cmd, after the function set by Rewrite.
 func (c *Console) Rewritten(cmd *cobra.Command, args []string) []string {
 	if rewrite := c.rewrites[cmd]; rewrite != nil {
 		return rewrite(args)
@@ -65,8 +65,8 @@ func (c *Console) Rewritten(cmd *cobra.Command, args []string) []string {
 	return args
 }
 
-// Print writes a result. On a terminal a stranger's control characters are
-// escaped; into a pipe or file everything goes as it is.
+// Print writes a result. If standard output is a terminal, it escapes control characters, which can
+// come from untrusted servers. It writes to a pipe or file without changes.
 func (c *Console) Print(text string) error {
 	if c.Streams.OutTerminal {
 		text = host.Escape(text)
@@ -77,7 +77,7 @@ func (c *Console) Print(text string) error {
 	return nil
 }
 
-// Println writes a result that ends its line.
+// Println is like Print and adds a line feed unless the text ends with one.
 func (c *Console) Println(text string) error {
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
@@ -85,7 +85,7 @@ func (c *Console) Println(text string) error {
 	return c.Print(text)
 }
 
-// PrintJSON writes a value as JSON: laid out on a terminal, else in one line.
+// PrintJSON writes a value as JSON: indented on a terminal, otherwise in one line.
 func (c *Console) PrintJSON(v any) error {
 	raw, err := jsonrpc.JSON(v).AppendJSON(nil)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *Console) PrintJSON(v any) error {
 	return c.PrintIndented(raw)
 }
 
-// PrintIndented writes JSON: laid out on a terminal, else in one line.
+// PrintIndented writes JSON: indented on a terminal, otherwise in one line.
 func (c *Console) PrintIndented(raw []byte) error {
 	if c.Streams.OutTerminal {
 		return c.Println(host.Indent(raw))
@@ -102,7 +102,7 @@ func (c *Console) PrintIndented(raw []byte) error {
 	return c.Println(string(raw))
 }
 
-// PrintJSONLines writes lines of JSON as they are, but for what EscapeJSON escapes on a terminal.
+// PrintJSONLines writes lines of JSON without changes; on a terminal it applies EscapeJSON.
 func (c *Console) PrintJSONLines(lines string) error {
 	if c.Streams.OutTerminal {
 		lines = EscapeJSON(lines)
@@ -110,7 +110,7 @@ func (c *Console) PrintJSONLines(lines string) error {
 	return c.Println(lines)
 }
 
-// EscapeJSON writes the characters in JSON that host.Escape would escape as JSON escapes, so that
+// EscapeJSON replaces the characters that host.Escape would escape by JSON escapes, so that
 // the values stay the same.
 func EscapeJSON(text string) string {
 	if host.Escape(text) == text {
@@ -134,12 +134,12 @@ func (c *Console) Note(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.Streams.Err, format+"\n", args...) // closed: nothing is lost
 }
 
-// NotePart writes to standard error what the person goes on after.
+// NotePart writes to standard error without a line feed, such as a prompt.
 func (c *Console) NotePart(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.Streams.Err, format, args...) // closed: nothing is lost
 }
 
-// ErrOf is standard error for what a server writes on its own: escaped at a terminal, as Print does.
+// ErrOf returns a writer for a server's standard error, which escapes as Print does if it is a terminal.
 func (c *Console) ErrOf() io.Writer {
 	if c.Streams.ErrTerminal {
 		return &escaping{w: c.Streams.Err, escape: host.Escape}
@@ -147,7 +147,7 @@ func (c *Console) ErrOf() io.Writer {
 	return c.Streams.Err
 }
 
-// JSONOut is standard output for lines of JSON: escaped at a terminal, as PrintJSONLines does.
+// JSONOut returns standard output for lines of JSON, which escapes as PrintJSONLines does on a terminal.
 func (c *Console) JSONOut() io.Writer {
 	if c.Streams.OutTerminal {
 		return &escaping{w: c.Streams.Out, escape: EscapeJSON}
@@ -155,14 +155,14 @@ func (c *Console) JSONOut() io.Writer {
 	return c.Streams.Out
 }
 
-// An escaping writer escapes control characters of what is written. It has one caller at a time.
+// An escaping writer escapes control characters. It is not safe for concurrent use.
 type escaping struct {
 	w      io.Writer
 	escape func(string) string
-	part   []byte // the beginning of a letter whose other bytes come with the next Write
+	part   []byte // an incomplete character at the end of the last Write
 }
 
-// Write writes p, but for a letter at its end that is not complete.
+// Write writes p, except for an incomplete character at its end.
 func (e *escaping) Write(p []byte) (int, error) {
 	text := append(e.part, p...)
 	whole := len(text)
@@ -181,8 +181,8 @@ func (e *escaping) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Logger takes what is no result and no error. Without --verbose a command that
-// uses servers shows none of it.
+// Logger returns the logger for everything except results and errors. Without --verbose, a command that
+// uses servers logs nothing.
 func (c *Console) Logger() *slog.Logger {
 	if !c.Verbose {
 		return slog.New(slog.DiscardHandler)
@@ -190,11 +190,11 @@ func (c *Console) Logger() *slog.Logger {
 	return c.LogFrom(slog.LevelDebug)
 }
 
-// ServerLogger is the logger of a command that is a server: what goes wrong
-// there they go nowhere else. Without --verbose it begins at warnings.
+// ServerLogger returns the logger of a command that runs a server, whose failures appear
+// only in its log. Without --verbose it logs warnings and errors.
 func (c *Console) ServerLogger() *slog.Logger { return c.LogFrom(slog.LevelWarn) }
 
-// LogFrom returns a logger that begins at a level, and with --verbose at debug messages.
+// LogFrom returns a logger for messages of at least the level, or for all with --verbose.
 func (c *Console) LogFrom(level slog.Level) *slog.Logger {
 	if c.Verbose {
 		level = slog.LevelDebug
@@ -202,13 +202,13 @@ func (c *Console) LogFrom(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.Streams.Err, &slog.HandlerOptions{Level: level}))
 }
 
-// AskSecret asks the person for a line that is not shown.
+// AskSecret prompts the user for a line and does not echo it.
 func (c *Console) AskSecret(ctx context.Context, prompt string) (string, error) {
 	_, _ = fmt.Fprint(c.Streams.Err, prompt)
 	text, err := c.Streams.Secret(ctx)
 	_, _ = fmt.Fprintln(c.Streams.Err)
 	if err != nil {
-		return "", fmt.Errorf("reading what is not shown: %w", err)
+		return "", fmt.Errorf("reading the hidden input: %w", err)
 	}
 	return text, nil
 }

@@ -2,5 +2,5 @@
 
 package kit
 
-// flushTerminal can throw nothing away here.
+// flushTerminal does nothing on this platform.
 func flushTerminal(int) {}

@@ -9,7 +9,7 @@ import (
 // Titles of the groups of commands in the help, in their order.
 const (
 	GroupTalk        = "Conversations:"
-	GroupPermissions = "What may be done:"
+	GroupPermissions = "Permissions:"
 	GroupUse         = "Using servers:"
 	GroupTest        = "Testing servers:"
 	GroupServe       = "Writing and running servers:"
@@ -42,7 +42,7 @@ func AddCommands(root *cobra.Command, title string, commands ...*cobra.Command) 
 func AuthCommand(below ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "auth",
-		Short: "See to sign-ins, and run an authorization server",
+		Short: "Manage sign-ins and run an authorization server",
 		Args:  NoCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-mcp/parley/app/internal/ui"
 )
 
-// maxTyped is how many bytes of one line are taken: a pasted address.
+// maxTyped is the maximum length of a line in bytes, enough for a pasted address.
 const maxTyped = 64 << 10
 
 // A Keyboard reads lines of input for several callers. A read cannot be taken back, so a line that
@@ -42,8 +42,8 @@ func NewKeyboard(in io.Reader) *Keyboard {
 	return &Keyboard{in: bufio.NewReaderSize(in, maxTyped)}
 }
 
-// Line waits for the answer to a question, or the end of ctx, and returns it without
-// the end of its line.
+// Line waits for the line that answers a question, or until ctx ends. It returns the line without
+// its line ending.
 func (t *Keyboard) Line(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	if len(t.rest) > 0 {
@@ -59,7 +59,7 @@ func (t *Keyboard) Line(ctx context.Context) (string, error) {
 	return strings.TrimRight(string(got), "\r\n"), nil
 }
 
-// Discard throws away what was typed and not read yet.
+// Discard discards typed input that has not been read yet.
 func (t *Keyboard) Discard() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,7 +72,7 @@ func (t *Keyboard) Discard() {
 	}
 }
 
-// Leave gives a line that was no answer to those that read whatever is typed.
+// Leave passes a line that was not an answer to callers of Read.
 func (t *Keyboard) Leave(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +85,7 @@ func (t *Keyboard) Leave(line string) {
 	t.readers = t.readers[1:]
 }
 
-// Read implements io.Reader. It gives one line at most.
+// Read implements io.Reader. It returns at most one line.
 func (t *Keyboard) Read(p []byte) (int, error) {
 	t.mu.Lock()
 	if len(t.rest) == 0 && len(t.left) > 0 {
@@ -105,8 +105,7 @@ func (t *Keyboard) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// wait waits for a line among those in a list. t.mu is held, and is not any more when
-// it returns.
+// wait queues the caller in list and waits for a line. The caller holds t.mu; wait releases it.
 func (t *Keyboard) wait(ctx context.Context, list *[]chan readLine) ([]byte, error) {
 	if got := t.ready; got != nil {
 		if got.err == nil { // the end of the input stays its end
@@ -139,7 +138,7 @@ func (t *Keyboard) wait(ctx context.Context, list *[]chan readLine) ([]byte, err
 	return nil, context.Cause(ctx)
 }
 
-// begin begins to read a line, unless one is being read. t.mu is held.
+// begin starts to read a line, unless a read is in progress. The caller holds t.mu.
 func (t *Keyboard) begin() {
 	if t.reading {
 		return
@@ -158,7 +157,7 @@ func (t *Keyboard) begin() {
 	}()
 }
 
-// deliver gives a line to who waits. t.mu is held.
+// deliver passes a line to the first waiting caller. The caller holds t.mu.
 func (t *Keyboard) deliver(got readLine) {
 	for _, list := range []*[]chan readLine{&t.askers, &t.readers} {
 		if len(*list) == 0 {
@@ -184,7 +183,7 @@ func (s *Streams) Keyboard() *Keyboard {
 	return s.keyboard
 }
 
-// Discard returns a function that throws away what was typed before a question, or nil if nobody types.
+// Discard returns a function that discards input typed before a question, or nil if In is not a terminal.
 func (s *Streams) Discard() func() {
 	if !s.InTerminal || s.Flush == nil {
 		return nil
@@ -196,7 +195,7 @@ func (s *Streams) Discard() func() {
 }
 
 // AskLine asks a question at the terminal and returns the line that answers it. Lines that were typed
-// before, or come too soon to be an answer, are thrown away.
+// before, or arrive too soon to be an answer, are discarded.
 func (c *Console) AskLine(ctx context.Context, question string) (string, error) {
 	c.NotePart("%s", question)
 	discard := c.Streams.Discard()

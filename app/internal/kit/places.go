@@ -14,26 +14,25 @@ import (
 	"github.com/parley-mcp/parley/oauth"
 )
 
-// ShutdownTime is how long a server gets to end what it does.
+// ShutdownTime is the time limit for a server's shutdown.
 const ShutdownTime = 5 * time.Second
 
-// Bundled is the name of the demonstration server that is built in.
+// Bundled is the name of the built-in demo server.
 const Bundled = "everything"
 
-// IsURL says whether a --server flag is an address and not a command.
+// IsURL reports whether the value of a --server flag is a URL, not a command.
 func IsURL(flag string) bool {
 	scheme, _, found := strings.Cut(flag, "://")
 	return found && !strings.ContainsAny(scheme, " \t'\"/\\=")
 }
 
-// ListensEverywhere says whether an address to listen on can be reached from other
-// machines.
+// ListensEverywhere reports whether other machines can reach a listen address.
 func ListensEverywhere(addr string) bool {
 	name, _, err := net.SplitHostPort(addr)
 	return err == nil && name != "" && !oauth.LoopbackHost(name)
 }
 
-// Covers reports whether the tokens of a resource are for a URL.
+// Covers reports whether tokens for a resource can be sent to a URL.
 func Covers(resource string, u *url.URL) bool {
 	asked, err := oauth.CanonicalResource((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String())
 	if err != nil {
@@ -44,7 +43,7 @@ func Covers(resource string, u *url.URL) bool {
 	return ok && (rest == "" || strings.HasPrefix(rest, "/"))
 }
 
-// Path is the path of a file of the program.
+// Path returns the path of one of Parley's files.
 func Path(name string) (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -53,7 +52,7 @@ func Path(name string) (string, error) {
 	return filepath.Join(dir, "parley", name), nil
 }
 
-// ReadSecret reads a secret from a file, without the end of its line.
+// ReadSecret returns the secret in a file, without its line ending.
 func ReadSecret(flag, path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -61,12 +60,12 @@ func ReadSecret(flag, path string) (string, error) {
 	}
 	secret := strings.TrimRight(string(raw), "\r\n")
 	if secret == "" || strings.ContainsAny(secret, "\r\n") {
-		return "", Usagef("%s: %s must hold the secret in one line, and nothing else", flag, path)
+		return "", Usagef("%s: invalid secret file %s: it must contain exactly one line", flag, path)
 	}
 	return secret, nil
 }
 
-// OpeningError is the error of opening a database that a flag names.
+// OpeningError returns the error to report if a database named by a flag cannot be opened.
 func OpeningError(ctx context.Context, flag, what string, err error) error {
 	var network *net.OpError
 	var host *net.DNSError

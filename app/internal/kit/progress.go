@@ -8,15 +8,15 @@ import (
 	"github.com/parley-mcp/parley/host"
 )
 
-// How much progress is shown: a server that floods is not let through.
+// Limits of the progress that is shown, in case a server floods the client.
 const (
 	progressPause = 100 * time.Millisecond // between two updates of a line
 	progressLines = 20                     // lines in a file, per call
 	MaxMessage    = 400                    // bytes of a server's message that are shown
 )
 
-// A Progress shows how far a call is: on a terminal in one line that changes,
-// elsewhere in a bounded number of lines. It is used by one goroutine at a time.
+// A Progress shows the progress of a call: on a terminal in one line that changes,
+// otherwise in a limited number of lines. It is not safe for concurrent use.
 type Progress struct {
 	c     *Console
 	what  string
@@ -61,8 +61,8 @@ func (g *Progress) End() {
 	}
 }
 
-// fitting is as much of a text as surely fits into so many columns: a line that
-// the terminal breaks could not be cleared any more.
+// fitting cuts a text so that it fits into the columns for certain: if the terminal
+// wrapped the line, it could not be cleared any more.
 func fitting(text string, columns int) string {
 	for i, r := range text {
 		if columns--; r >= 0x1100 { // from here on many are wide
@@ -85,7 +85,7 @@ func (c *Console) Columns() int {
 	return 80
 }
 
-// Shorten cuts s to at most most bytes, and marks the cut.
+// Shorten cuts s to at most most bytes, and appends "…" if it did.
 func Shorten(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Fields splits a command line as a shell would, but for expansions: words
-// are separated by spaces, single quotes keep everything, double quotes keep
-// everything but backslash before ", \, $ and `, and a backslash keeps the next
-// character. No shell is involved, so that nothing is ever expanded or run.
+// Fields splits a command line as a shell does, without expansions: spaces
+// separate words, text in single quotes is literal, text in double quotes is literal
+// except for a backslash before ", \, $ and `, and a backslash quotes the next
+// character. It does not run a shell.
 func Fields(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -26,7 +26,7 @@ func Fields(line string) ([]string, error) {
 			}
 		case r == '\\':
 			if i++; i == len(runes) {
-				return nil, errors.New("the command line ends with a lone backslash")
+				return nil, errors.New("the command line ends with a single backslash")
 			}
 			if quote == '"' && !strings.ContainsRune("\"\\$`", runes[i]) {
 				word.WriteRune('\\')
@@ -53,7 +53,7 @@ func Fields(line string) ([]string, error) {
 		}
 	}
 	if quote != 0 {
-		return nil, errors.New("the command line has a quote that is not closed")
+		return nil, errors.New("the command line has an unclosed quote")
 	}
 	if inWord {
 		words = append(words, word.String())
@@ -61,7 +61,7 @@ func Fields(line string) ([]string, error) {
 	return words, nil
 }
 
-// ShellWord is a word as a shell reads it.
+// ShellWord quotes a word for a shell if necessary.
 func ShellWord(s string) string {
 	if s != "" && !strings.ContainsFunc(s, needsQuotes) {
 		return s

@@ -15,11 +15,11 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// MaxError is how many bytes of an error are shown, since servers write them.
+// MaxError is the maximum number of bytes shown of an error, whose text can come from a server.
 const MaxError = 4 << 10
 
-// ErrorText returns the text of an error as CutError does, escaped, with its further lines indented, so
-// that none of a server's looks like one of the program's.
+// ErrorText returns the text of an error after CutError, escaped and with all lines but the first indented, so
+// that a server's line cannot look like one of Parley's.
 func ErrorText(err error) string {
 	return strings.ReplaceAll(host.Escape(CutError(err.Error())), "\n", "\n    | ")
 }
@@ -33,7 +33,7 @@ func CutError(text string) string {
 	return text
 }
 
-// setOption is advice for programs that use the library.
+// setOption matches advice for programs that use the library.
 var setOption = regexp.MustCompile(` \(set Options\.\w+\)`)
 
 // OneLine returns a value in one line, shortened and escaped.
@@ -41,10 +41,10 @@ func OneLine(raw mcp.RawValue) string {
 	return Shorten(host.EscapeLine(Shorten(string(raw), MaxMessage)), MaxMessage)
 }
 
-// Masked is a text without the secrets of this run.
+// Masked returns a text with the secrets of this run masked.
 func (c *Console) Masked(text string) string { return c.Streams.Masker().Known(text) }
 
-// MaskedProblems are the problems of a server without the secrets of this run.
+// MaskedProblems returns the problems of a server with the secrets of this run masked.
 func (c *Console) MaskedProblems(list []client.Problem) []client.Problem {
 	masked := slices.Clone(list)
 	for i := range masked {
@@ -55,7 +55,7 @@ func (c *Console) MaskedProblems(list []client.Problem) []client.Problem {
 	return masked
 }
 
-// MaskedRecord is a record without the secrets of this run in a notice, and in why a call or run failed.
+// MaskedRecord returns r with the secrets of this run masked in a notice and in the reason of a failed call or run.
 func (c *Console) MaskedRecord(r host.Record) host.Record {
 	switch b := r.Body.(type) {
 	case *host.NoticeRecord:
@@ -77,7 +77,7 @@ func (c *Console) MaskedRecord(r host.Record) host.Record {
 	return r
 }
 
-// MaskedRecords are records, each of them a MaskedRecord.
+// MaskedRecords applies MaskedRecord to each record.
 func (c *Console) MaskedRecords(records []host.Record) []host.Record {
 	masked := records
 	for i, r := range records {
@@ -91,15 +91,15 @@ func (c *Console) MaskedRecords(records []host.Record) []host.Record {
 	return masked
 }
 
-// MaskedJSON is JSON without the secrets of this run.
+// MaskedJSON returns JSON with the secrets of this run masked.
 func (c *Console) MaskedJSON(raw []byte) []byte {
 	if masked, ok := c.Streams.Masker().KnownJSON(raw); ok {
 		return masked
 	}
-	return []byte(c.Masked(string(raw))) // nested too deep to be copied value by value
+	return []byte(c.Masked(string(raw))) // nested too deeply to be copied value by value
 }
 
-// MaskedCopy is a copy of a value, made from its JSON, without the secrets of this run.
+// MaskedCopy copies a value through its JSON, with the secrets of this run masked.
 func MaskedCopy[T any](c *Console, v *T) (*T, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -108,14 +108,14 @@ func MaskedCopy[T any](c *Console, v *T) (*T, error) {
 	made := new(T)
 	d := json.NewDecoder(bytes.NewReader(c.MaskedJSON(raw)))
 	d.UseNumber()
-	// A number that is a secret stays 0.
+	// A number that is a secret becomes 0.
 	if err := d.Decode(made); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
 		return nil, fmt.Errorf("masking secrets: %w", err)
 	}
 	return made, nil
 }
 
-// PrintMaskedJSON is PrintJSON without the secrets of this run.
+// PrintMaskedJSON is like PrintJSON, but masks the secrets of this run.
 func (c *Console) PrintMaskedJSON(v any) error {
 	raw, err := jsonrpc.JSON(v).AppendJSON(nil)
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *Console) PrintMaskedJSON(v any) error {
 	return c.PrintIndented(c.MaskedJSON(raw))
 }
 
-// MaskError returns err with a text that masked changed, or err itself. err may be nil.
+// MaskError returns err with its text replaced by masked(text), or err itself if that changes nothing. err can be nil.
 func MaskError(err error, masked func(string) string) error {
 	if err == nil {
 		return nil
@@ -135,7 +135,7 @@ func MaskError(err error, masked func(string) string) error {
 	return err
 }
 
-// A maskedError is an error without its secrets.
+// A maskedError is an error with masked secrets in its text.
 type maskedError struct {
 	err  error
 	text string

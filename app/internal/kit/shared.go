@@ -7,8 +7,8 @@ import (
 	"github.com/parley-mcp/parley/app/internal/mask"
 )
 
-// A SharedWriter is standard error, to which the log and the program write at once, or the
-// screen while there is one. Each write is whole, and the secrets in it are masked.
+// A SharedWriter writes to standard error, or to the screen while there is one. The log and the program
+// can use it concurrently. It masks secrets, and writes are not interleaved.
 type SharedWriter struct {
 	secrets func() *mask.Masker
 
@@ -16,7 +16,7 @@ type SharedWriter struct {
 	w  io.Writer
 }
 
-// Divert has everything go elsewhere until the function that it returns is called.
+// Divert redirects all output until the returned function is called.
 func (s *SharedWriter) Divert(to io.Writer) (back func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,7 +39,7 @@ func (s *SharedWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ShareErr makes s.Err a SharedWriter, unless it is one.
+// ShareErr replaces s.Err with a SharedWriter, unless it is one already.
 func (s *Streams) ShareErr() {
 	if _, shared := s.Err.(*SharedWriter); !shared {
 		s.Err = &SharedWriter{w: s.Err, secrets: s.Masker}

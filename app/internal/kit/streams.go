@@ -21,53 +21,52 @@ import (
 	"github.com/parley-mcp/parley/app/internal/mask"
 )
 
-// Streams are what the program is connected to. Results go to Out, and nothing
-// else; questions, progress, labels and errors go to Err.
+// Streams are the input and outputs of the program. Only results go to Out;
+// questions, progress, labels and errors go to Err.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// InTerminal, OutTerminal and ErrTerminal say that a person is at the
-	// other end.
+	// InTerminal, OutTerminal and ErrTerminal report whether the stream is a terminal.
 	InTerminal, OutTerminal, ErrTerminal bool
-	// Screen says that In and Out are one terminal on which a screen can be drawn.
+	// Screen reports whether In and Out are one terminal on which a screen can be drawn.
 	Screen bool
-	// Width tells the columns of the terminal at Err; nil means 80.
+	// Width returns the number of columns of the terminal at Err; nil means 80.
 	Width func() int
-	// Secret reads a line from the terminal without showing it, or gives up at
-	// the end of ctx; nil means that this cannot be done.
+	// Secret reads a line from the terminal without echoing it, until the line or
+	// ctx ends; nil means that this is not possible.
 	Secret func(ctx context.Context) (string, error)
-	// Flush throws away what was typed at the terminal In and not read yet; nil means
-	// that this cannot be done.
+	// Flush discards input typed at the terminal In that has not been read yet; nil means
+	// that this is not possible.
 	Flush func()
-	// Passphrase is that of the encrypted store of tokens, if it needs none to
-	// be asked for it.
+	// Passphrase is the passphrase of the encrypted token store; empty means that the user
+	// is asked for it.
 	Passphrase string
-	// SystemRoot stands before the paths of the machine's administrator; empty is the
+	// SystemRoot is the prefix of the paths of the machine's administrator; empty is the
 	// machine's own root.
 	SystemRoot string
-	// ModelPorts are asked for local models at the first run; nil means the usual ports.
+	// ModelPorts are the ports on which the first run looks for local models; nil means the default ports.
 	ModelPorts []discover.Port
-	// ModelWait is how long they may take to answer; 0 means the usual time.
+	// ModelWait is how long the first run waits for their answers; 0 means the default.
 	ModelWait time.Duration
 	// StartWait is how long the first message of a conversation waits for servers that are
-	// starting; 0 means the usual time.
+	// starting; 0 means the default.
 	StartWait time.Duration
-	// Now is the clock by which lines are typed or pasted; nil means time.Now.
+	// Now is the clock that distinguishes typed from pasted lines; nil means time.Now.
 	Now func() time.Time
-	// Interrupts are the person's Ctrl-C, and what else asks the program to
-	// end; nil means that none come.
+	// Interrupts receives the user's Ctrl-C and other signals that ask the program to
+	// exit; nil means none.
 	Interrupts <-chan os.Signal
 
-	// diverted gets the Ctrl-C of a command that handles it by itself; nil otherwise.
+	// diverted receives Ctrl-C if the command handles it itself; nil otherwise.
 	diverted atomic.Pointer[chan os.Signal]
-	// secrets is what Masker returns; nil before its first call.
+	// secrets is the result of Masker; nil before its first call.
 	secrets atomic.Pointer[mask.Masker]
 	// typing guards the first call of Keyboard, which makes keyboard.
 	typing   sync.Once
 	keyboard *Keyboard
 }
 
-// PassphraseVariable is the variable with the passphrase of the encrypted store of tokens.
+// PassphraseVariable is the environment variable with the passphrase of the encrypted token store.
 const PassphraseVariable = "PARLEY_PASSPHRASE"
 
 // Standard returns the streams of the process.
@@ -78,7 +77,7 @@ func Standard() *Streams {
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// The browser, and what it starts in turn, would inherit it.
 	phrase := os.Getenv(PassphraseVariable)
-	_ = os.Unsetenv(PassphraseVariable) // fails for impossible names alone
+	_ = os.Unsetenv(PassphraseVariable) // fails only for impossible names
 	in, out := term.IsTerminal(int(os.Stdin.Fd())), term.IsTerminal(int(os.Stdout.Fd()))
 	return &Streams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
@@ -98,8 +97,8 @@ func Standard() *Streams {
 	}
 }
 
-// readSecret reads a line from the terminal without showing it. What it
-// switched off is on again when it returns, also if it gave up.
+// readSecret reads a line from the terminal without echoing it. It restores the terminal
+// before it returns, even if ctx ends.
 func readSecret(ctx context.Context) (string, error) {
 	fd := int(os.Stdin.Fd())
 	state, err := term.GetState(fd)
@@ -123,11 +122,11 @@ func readSecret(ctx context.Context) (string, error) {
 	}
 }
 
-// UseMasker makes m what Masker returns, instead of one with the secrets of the environment.
+// UseMasker makes Masker return m, instead of a Masker of the secrets in the environment.
 func (s *Streams) UseMasker(m *mask.Masker) { s.secrets.Store(m) }
 
-// DivertInterrupts has the person's Ctrl-C go to c until the function that it returns is called. What
-// c does not take at once ends the program, as without it.
+// DivertInterrupts sends the user's Ctrl-C to c until the returned function is called. If a send
+// on c would block, Ctrl-C ends the program as usual.
 func (s *Streams) DivertInterrupts(c *chan os.Signal) (back func()) {
 	s.diverted.Store(c)
 	return func() { s.diverted.Store(nil) }
@@ -136,7 +135,7 @@ func (s *Streams) DivertInterrupts(c *chan os.Signal) (back func()) {
 // Diverting reports whether Ctrl-C is diverted.
 func (s *Streams) Diverting() bool { return s.diverted.Load() != nil }
 
-// Divert reports whether a signal went where Ctrl-C is diverted to.
+// Divert sends a Ctrl-C to the channel of DivertInterrupts, and reports whether it did.
 func (s *Streams) Divert(sig os.Signal) bool {
 	c := s.diverted.Load()
 	if c == nil || sig != os.Interrupt {
@@ -150,7 +149,7 @@ func (s *Streams) Divert(sig os.Signal) bool {
 	}
 }
 
-// drawable reports whether the terminal can move a cursor, by what it says of itself.
+// drawable reports whether the terminal can move a cursor, according to $TERM.
 func drawable() bool {
 	kind := os.Getenv("TERM")
 	return kind != "dumb" && (kind != "" || runtime.GOOS == "windows")
@@ -158,7 +157,7 @@ func drawable() bool {
 
 // Masker returns the Masker of the secrets that this run sends to servers. A server can repeat them
 // wherever it writes: the program masks them in standard error, and commands that report on a
-// server mask them in the report. The result of a call, read or prompt is printed as it came.
+// server mask them in the report. The result of a call, read or prompt is printed unmasked.
 func (s *Streams) Masker() *mask.Masker {
 	if m := s.secrets.Load(); m != nil {
 		return m

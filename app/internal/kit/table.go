@@ -8,7 +8,7 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// Contents is the text of several blocks of content.
+// Contents returns the text of content blocks.
 func Contents(list []mcp.Content) string {
 	lines := make([]string, 0, len(list))
 	for _, c := range list {
@@ -17,7 +17,7 @@ func Contents(list []mcp.Content) string {
 	return strings.Join(lines, "\n")
 }
 
-// A Table is lines of a name and what it is.
+// A Table is a list of names with descriptions.
 type Table struct{ rows [][2]string }
 
 // Add adds a line with the first line of about.
@@ -26,7 +26,7 @@ func (t *Table) Add(name, about string) {
 	t.rows = append(t.rows, [2]string{host.EscapeLine(name), host.EscapeLine(about)})
 }
 
-// String lays the table out. What is very long pushes only its own line.
+// String formats the table in two columns. A very long name does not widen the first one.
 func (t *Table) String() string {
 	const widest = 40
 	width := 0

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// SafeWord is a text as a word of a command that the person may copy: strangers
-// wrote it, so that what is more than plain characters is left out.
+// SafeWord returns s if it is safe in a command that the user might copy, or "…" if it has other than
+// plain characters, since s can come from an untrusted server.
 func SafeWord(s string) string {
 	if s == "" || strings.HasPrefix(s, "-") || strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~:/@+,=%[]", r)
@@ -17,7 +17,7 @@ func SafeWord(s string) string {
 	return s
 }
 
-// Wrap breaks a text into lines for the help.
+// Wrap wraps a text for the help.
 func Wrap(text string) string {
 	var b strings.Builder
 	width := 0
@@ -35,7 +35,7 @@ func Wrap(text string) string {
 	return b.String()
 }
 
-// RoundDuration returns a duration in one unit.
+// RoundDuration formats a duration in one unit.
 func RoundDuration(d time.Duration) string {
 	for _, unit := range []struct {
 		size time.Duration
@@ -48,10 +48,10 @@ func RoundDuration(d time.Duration) string {
 	return fmt.Sprintf("%d seconds", (d+time.Second-1)/time.Second)
 }
 
-// MaxName is how many bytes of a name are shown in a sentence.
+// MaxName is the maximum number of bytes shown of a name in a sentence.
 const MaxName = 40
 
-// IsPlainName reports whether a name, which a server may have chosen, has only letters and digits of ASCII,
+// IsPlainName reports whether a name, which can come from a server, consists of ASCII letters and digits,
 // dots, hyphens and underscores.
 func IsPlainName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
