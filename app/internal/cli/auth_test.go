@@ -35,7 +35,7 @@ func TestSignInAtTerminal(t *testing.T) {
 		{"yes", "y\n", []string{"call", "add", "a=2", "b=3"}, 0, "5\n", "A server wants you to sign in.\n  server:               " + p.url},
 		{"signed in", "", []string{"call", "add", "a=2", "b=3"}, 0, "5\n", ""},
 		{"no to more", "n\n", []string{"call", "toggle-extra-tool"}, 3, "", "you chose not to sign in"},
-		{"more scopes", "y\n", []string{"call", "toggle-extra-tool"}, 0, "the tool extra is there\n", "A server wants more scopes"},
+		{"more scopes", "y\n", []string{"call", "toggle-extra-tool"}, 0, "the tool extra is there\n", "A server requests more scopes"},
 		{"that stay", "", []string{"call", "toggle-extra-tool"}, 0, "the tool extra is gone\n", ""},
 	} {
 		code, out, said := run(t, tt.input, append(tt.args, "--server", p.url)...)

@@ -32,7 +32,7 @@ func TestHostileSizes(t *testing.T) {
 	if n := strings.Count(k.said.String(), "[bad] "); n < 2 || n > 101*seconds {
 		t.Errorf("%d of 30,000 log messages are shown in %d s", n, seconds)
 	}
-	k.hears("[bad] more than 100 messages in a second")
+	k.hears("[bad] more than 100 log messages in one second")
 	k.says("bad/huge")
 	k.sees("huge of server bad: done", "more bytes are not shown", "All 9437184 bytes of the result are kept")
 	k.sees("Done: ")

@@ -46,7 +46,7 @@ func TestInspectConfig(t *testing.T) {
 		{[]string{"--config", two, "--server", "nope", "--method", "initialize"}, 1, `has no server \"nope\"; it has: own, far`},
 		{[]string{"--config", two, "--server", "own", "--server", "far", "--method", "initialize"}, 1, "--server can be used only once"},
 		{[]string{"--config", two, "--server", "own", "--header", "A: b", "--method", "initialize"}, 1, "--header requires a server at a URL"},
-		{[]string{"--config", two, "--server", "far", "--header", "A", "--method", "initialize"}, 1, "write it as 'Name: value'"},
+		{[]string{"--config", two, "--server", "far", "--header", "A", "--method", "initialize"}, 1, "must have the form 'Name: value'"},
 		{[]string{"--config", filepath.Join(dir, "none.json"), "--method", "initialize"}, 1, "--config: "},
 		{[]string{"--config", write("empty.json", `{"mcpServers":{}}`), "--method", "initialize"}, 1, "no server in the file"},
 		{[]string{"--config", write("cut.json", `{"mcpServers":{`), "--method", "initialize"}, 1, "--config: "},
@@ -96,7 +96,7 @@ func TestInspectSeveralWords(t *testing.T) {
 		}
 	}
 	exit, _, stderr := command(t, "inspect", "--json", "--method", "tools/call", "--tool-name", "add", "--tool-arg", "a=1", "bee", "everything")
-	if exit != 1 || !strings.Contains(stderr, "one server is meant") {
+	if exit != 1 || !strings.Contains(stderr, "too many servers") {
 		t.Errorf("two servers: exit code %d\n%s", exit, stderr)
 	}
 }

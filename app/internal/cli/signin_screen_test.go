@@ -27,7 +27,7 @@ func TestSignInOnScreen(t *testing.T) {
 	}
 	s := newTmuxScreen(t, tmux, k.dir, []string{"env", "BROWSER=true", "parley", "chat", "--motion=false", "--config", "vault.jsonc", "add 2 and 3"})
 	s.question("Server vault wants you to sign in.")
-	s.sees("authorization server: http://127.0.0.1:").keys("y").sees("Waiting for you there.")
+	s.sees("authorization server: http://127.0.0.1:").keys("y").sees("Waiting for you to sign in.")
 	shown := waited(t, "the address to sign in at is not shown", s.shown, authorizeAddress.MatchString)
 	address := strings.Join(strings.Fields(authorizeAddress.FindString(shown)), "")
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -17,7 +17,7 @@ func TestWrongParts(t *testing.T) {
 	const list = `parley: server "rogue": 1 of 3 tools is left out (/tools/2/name: expected string, got number); ` +
 		`the arguments of 1 of 3 tools are not checked ("\x1b[31m": it is missing); ` +
 		`2 parts of its answers are wrong and were left out or replaced, the first: tools/list "look": /tools/0/title: expected string, got number; ` +
-		`'parley doctor' says what is wrong with a server`
+		`run 'parley doctor' to check the server`
 	const block = `a part of its answers is wrong and was left out or replaced: tools/call "look": /content/1: of an unknown type`
 	for _, test := range []struct {
 		at, input string

@@ -76,14 +76,14 @@ func RulesApproval(ctx context.Context, pending *config.PendingRules, store host
 	old := agreedRules(before)
 	var now approvedRules
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nThe project's file %s has rules that allow calls without a question:\n", host.EscapeLine(pending.File.Path))
+	fmt.Fprintf(&b, "\nThe project's file %s has rules that allow calls without approval:\n", host.EscapeLine(pending.File.Path))
 	switch {
 	case before == nil:
 	case before.Digest == pending.File.Digest: // what else it allows stays
-		b.WriteString("  Other files have changed since you agreed to it, so that it allows more.\n")
+		b.WriteString("  Other files have changed since you approved it, so that it now allows more.\n")
 		now.Rules = slices.Clone(old)
 	default:
-		b.WriteString("  It has changed since you agreed to it.\n")
+		b.WriteString("  It has changed since you approved it.\n")
 	}
 	for i := range pending.Rules {
 		words := RuleWords(&pending.Rules[i])
@@ -116,9 +116,9 @@ func (c *Connector) NotePending(cfg *config.Config) {
 	switch n {
 	case 0:
 	case 1:
-		c.Note("parley: a rule of the project that allows waits for your approval: 'parley config approve' shows it")
+		c.Note("parley: one rule of the project that allows calls needs your approval; run 'parley config approve' to review it")
 	default:
-		c.Note("parley: %d rules of the project that allow wait for your approval: 'parley config approve' shows them", n)
+		c.Note("parley: %d rules of the project that allow calls need your approval; run 'parley config approve' to review them", n)
 	}
 }
 
@@ -146,21 +146,21 @@ type notAgreedError struct{ entry string }
 
 // Error says how to give it.
 func (e *notAgreedError) Error() string {
-	return fmt.Sprintf("the authors of the project wrote it, and you have not agreed to it; 'parley config approve %s' shows it", host.EscapeLine(e.entry))
+	return fmt.Sprintf("it is from a project file and you have not approved it; run 'parley config approve %s' to review it", host.EscapeLine(e.entry))
 }
 
 // describeEntry shows what an entry would start.
 func describeEntry(entry *config.Server, changed bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nThe project's file %s names the server %s.\n", host.EscapeLine(entry.Source.String()), host.EscapeLine(entry.Name))
+	fmt.Fprintf(&b, "\nThe project's file %s defines the server %s.\n", host.EscapeLine(entry.Source.String()), host.EscapeLine(entry.Name))
 	if changed {
-		b.WriteString("  It has changed since you agreed to it.\n")
+		b.WriteString("  It has changed since you approved it.\n")
 	}
 	// All of it, as it was written: nobody agrees to what is not shown.
 	if entry.URL != "" {
 		fmt.Fprintf(&b, "  It connects to: %s\n", plainly(entry.URL))
 	} else {
-		fmt.Fprintf(&b, "  It starts on this machine: %s\n", plainly(entry.Command))
+		fmt.Fprintf(&b, "  It runs on this machine: %s\n", plainly(entry.Command))
 		for _, arg := range entry.Args {
 			fmt.Fprintf(&b, "    argument: %s\n", plainly(arg))
 		}
@@ -172,7 +172,7 @@ func describeEntry(entry *config.Server, changed bool) string {
 		fmt.Fprintf(&b, "    variable: %s=%s\n", plainly(name), plainly(entry.Env[name]))
 	}
 	if len(entry.EnvFileNames) > 0 {
-		fmt.Fprintf(&b, "    variables of the file %s: %s\n", plainly(entry.EnvFile), plainly(strings.Join(entry.EnvFileNames, ", ")))
+		fmt.Fprintf(&b, "    variables from the file %s: %s\n", plainly(entry.EnvFile), plainly(strings.Join(entry.EnvFileNames, ", ")))
 	}
 	for _, h := range entry.Headers {
 		fmt.Fprintf(&b, "    header: %s: %s\n", plainly(h.Name), plainly(h.Value))
@@ -211,7 +211,7 @@ func describeOAuth(o *config.OAuth) string {
 	}
 	add("for the scopes", strings.Join(o.Scopes, " "))
 	if o.CallbackPort != 0 {
-		add("back to port", strconv.Itoa(o.CallbackPort))
+		add("with callback port", strconv.Itoa(o.CallbackPort))
 	}
 	add("at", o.MetadataURL)
 	return strings.Join(parts, ", ")
@@ -227,7 +227,7 @@ func describeInput(in *config.Input) string {
 		text += ", one of " + strings.Join(in.Options, ", ")
 	}
 	if in.Default != "" {
-		text += "; without an answer it is " + in.Default
+		text += "; default " + in.Default
 	}
 	return text
 }

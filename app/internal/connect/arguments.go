@@ -14,7 +14,7 @@ func KeyValues(args []string) ([]model.Pair, error) {
 	for _, a := range args {
 		key, value, found := strings.Cut(a, "=")
 		if !found || key == "" {
-			return nil, kit.Usagef("argument %q: write it as key=value", a)
+			return nil, kit.Usagef("argument %q: must have the form key=value", a)
 		}
 		list = append(list, model.Pair{Key: key, Value: value})
 	}
@@ -26,7 +26,7 @@ func Pairs(args []string) ([]model.Pair, error) {
 	list, err := KeyValues(args)
 	for i, pair := range list {
 		if slices.ContainsFunc(list[:i], func(p model.Pair) bool { return p.Key == pair.Key }) {
-			return nil, kit.Usagef("argument %q is given twice", pair.Key)
+			return nil, kit.Usagef("argument %q: duplicate key", pair.Key)
 		}
 	}
 	return list, err

@@ -54,9 +54,9 @@ func New(console *kit.Console) *Connector {
 func (c *Connector) ServerFlags(commands ...*cobra.Command) {
 	for _, cmd := range commands {
 		f := kit.FlagsOf(cmd)
-		f.StringArrayVarP(&c.Named, "server", "s", nil, "`COMMAND` that starts a server, its URL, or \"everything\", which is built in;\nNAME=COMMAND names it (repeatable)")
+		f.StringArrayVarP(&c.Named, "server", "s", nil, "`COMMAND` that starts a server, its URL, or \"everything\" (built in);\nNAME=COMMAND sets its name (repeatable)")
 		f.StringArrayVar(&c.Headers, "header", nil, "`HEADER` to send to the server at a URL, as 'Name: value' (repeatable)")
-		f.StringVar(&c.Protocol, "protocol", "", "protocol `VERSION` to insist on (default: the newest that both support)")
+		f.StringVar(&c.Protocol, "protocol", "", "use only this protocol `VERSION` (default: the newest that both support)")
 	}
 }
 
@@ -65,13 +65,13 @@ func (c *Connector) SessionFlags(commands ...*cobra.Command) {
 	c.ServerFlags(commands...)
 	for _, cmd := range commands {
 		c.RootFlag(cmd)
-		kit.FlagsOf(cmd).StringVar(&c.LogLevel, "logs", "", "show log messages of servers from this `LEVEL` on: debug, info, notice, warning, error, ...")
+		kit.FlagsOf(cmd).StringVar(&c.LogLevel, "logs", "", "show servers' log messages of at least this `LEVEL`: debug, info, notice, warning, error, ...")
 	}
 }
 
 // RootFlag adds the flag with the directories that servers are told of.
 func (c *Connector) RootFlag(cmd *cobra.Command) {
-	kit.FlagsOf(cmd).StringArrayVar(&c.RootDirs, "root", nil, "`DIRECTORY` to tell servers about (repeatable; default: none)")
+	kit.FlagsOf(cmd).StringArrayVar(&c.RootDirs, "root", nil, "`DIRECTORY` to offer servers as a root (repeatable; default: none)")
 }
 
 // Explained adds to an error from a server the server's address, if the error is about signing in, and what
@@ -133,7 +133,7 @@ func (c *Connector) noteProblems(h *host.Host) {
 	for _, s := range h.Status() {
 		s.Problems = c.MaskedProblems(s.Problems)
 		if wrong := s.Wrong(); wrong != "" {
-			c.Note("parley: server %q: %s; 'parley doctor' says what is wrong with a server", s.Name, host.EscapeLine(wrong))
+			c.Note("parley: server %q: %s; run 'parley doctor' to check the server", s.Name, host.EscapeLine(wrong))
 		}
 	}
 }
@@ -143,7 +143,7 @@ func (c *Connector) WithOne(ctx context.Context, fn func(one *client.Client) err
 	return c.With(ctx, func(h *host.Host) error {
 		names := h.Servers()
 		if len(names) != 1 {
-			return kit.Usagef("this command is about one server; give --server once")
+			return kit.Usagef("--server: this command uses one server; write --server once")
 		}
 		one, err := h.Client(ctx, names[0])
 		if err != nil {

@@ -43,7 +43,7 @@ func (c *Connector) entryDialer(ctx context.Context, entry *config.Server) (tran
 	}
 	plain := func(scheme string) error {
 		if u.Scheme == scheme && len(entry.Headers) > 0 && !oauth.LoopbackHost(u.Hostname()) {
-			return kit.Usagef("its headers would go unencrypted over %s; write %ss in its URL", scheme, scheme)
+			return kit.Usagef("the headers would be sent unencrypted over %s; use %ss in the URL", scheme, scheme)
 		}
 		return nil
 	}

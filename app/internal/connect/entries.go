@@ -31,7 +31,7 @@ func (c *Connector) HostOptions() (*host.Options, error) {
 	if c.LogLevel != "" {
 		opts.LogLevel = mcp.LogLevel(c.LogLevel)
 		if !opts.LogLevel.Valid() {
-			return nil, kit.Usagef("--logs %q: the levels are debug, info, notice, warning, error, critical, alert, emergency", c.LogLevel)
+			return nil, kit.Usagef("--logs %q: unknown level; must be debug, info, notice, warning, error, critical, alert or emergency", c.LogLevel)
 		}
 		opts.OnLog = c.Output.show
 	}
@@ -53,7 +53,7 @@ func (c *Connector) ConfiguredServers(ctx context.Context, cfg *config.Config, a
 			if !errors.As(err, new(*notAgreedError)) {
 				failed++
 			}
-			c.Note("parley: server %s of %s is left out: %s", host.EscapeLine(entry.Name), host.EscapeLine(entry.Source.String()), kit.ErrorText(err))
+			c.Note("parley: ignoring server %s of %s: %s", host.EscapeLine(entry.Name), host.EscapeLine(entry.Source.String()), kit.ErrorText(err))
 			continue
 		}
 		servers = append(servers, s)
@@ -148,7 +148,7 @@ func (c *Connector) inputs(ctx context.Context, entry *config.Server, attended b
 				values[in.ID] = in.Default
 				continue
 			}
-			return nil, fmt.Errorf("it needs the value %q, and nobody can be asked here; 'parley chat' asks", in.ID)
+			return nil, fmt.Errorf("cannot ask for the value %q here; run 'parley chat' to enter it", in.ID)
 		}
 		about := in.Description
 		if about == "" {

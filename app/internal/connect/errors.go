@@ -84,23 +84,23 @@ func Explain(err error) string {
 	case errors.As(err, new(*provider.Error)):
 		return text // it says what to do
 	case errors.As(err, &server) && errors.As(err, &ended):
-		return text + "\n  Start its command by hand to see more"
+		return text + "\n  Run its command in a terminal to see more"
 	case errors.As(err, &consent) && !consent.Refused && consent.Changed:
-		return text + ". Use 'parley chat' to see what has changed and to agree"
+		return text + "; run 'parley chat' to review and approve the change"
 	case errors.As(err, &consent) && !consent.Refused:
-		return fmt.Sprintf("%s. Use 'parley chat' to be asked, or allow it with --allow%s", text, pattern(consent))
+		return fmt.Sprintf("%s; run 'parley chat' to approve it, or allow it with --allow%s", text, pattern(consent))
 	case errors.As(err, &answered) && answered.Code == mcp.CodeMissingClientCapability:
 		return text + missing(answered)
 	case errors.Is(err, client.ErrUnsupportedVersion):
-		return text + "\n  Without --protocol every version is tried"
+		return text + "\n  Omit --protocol to try all versions"
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return text + "\n  The server speaks no TLS there; write http:// or ws://, if that is safe"
+		return text + "\n  The server does not use TLS at this address; write http:// or ws:// if that is safe"
 	case errors.As(err, &status) && status.Status == http.StatusUnauthorized:
-		return text + "\n  It does not take the token or header that it was sent; 'parley auth doctor URL' may tell why"
+		return text + "\n  The server rejected the token or header; run 'parley auth doctor URL' to find the cause"
 	case errors.As(err, &network) && network.Op == "dial":
-		return text + "\n  Check the address, and that the server runs there"
+		return text + "\n  Check the address, and that the server is running"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, client.ErrTimeout):
-		return text + "\n  The server may be busy or waiting for something; try again, or start it by hand to see"
+		return text + "\n  The server might be overloaded or waiting for input; try again, or run its command in a terminal"
 	}
 	return text
 }
@@ -127,9 +127,9 @@ func missing(e *jsonrpc.Error) string {
 	needs := string(e.Data)
 	switch {
 	case strings.Contains(needs, `"roots"`):
-		return "\n  It asks for directories to work in: give --root DIRECTORY"
+		return "\n  The server needs directories to work in; add --root DIRECTORY"
 	case strings.Contains(needs, `"elicitation"`), strings.Contains(needs, `"sampling"`):
-		return "\n  It asks for a person: run it at a terminal"
+		return "\n  The server needs input from a user; run the command in a terminal"
 	}
 	return ""
 }

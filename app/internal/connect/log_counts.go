@@ -48,7 +48,7 @@ func (c *logCounts) next(server string, now time.Time) int {
 func (o *Output) show(server string, l *mcp.LogParams) {
 	switch n := o.counts.next(server, time.Now()); {
 	case n == maxLogs+1:
-		o.console.Note("[%s] more than %d messages in a second: the others of this second are not shown", host.EscapeLine(server), maxLogs)
+		o.console.Note("[%s] more than %d log messages in one second; the rest of this second is not shown", host.EscapeLine(server), maxLogs)
 		return
 	case n > maxLogs:
 		return

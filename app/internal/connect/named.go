@@ -42,7 +42,7 @@ func (c *Connector) Servers(ctx context.Context) ([]host.Server, error) {
 	}
 	if c.Protocol != "" {
 		if versions := kit.Versions(); !slices.Contains(versions, c.Protocol) {
-			return nil, kit.Usagef("--protocol %q: the versions are %s", c.Protocol, strings.Join(versions, ", "))
+			return nil, kit.Usagef("--protocol %q: unsupported version; must be one of %s", c.Protocol, strings.Join(versions, ", "))
 		}
 	}
 	if err := c.oneURL(); err != nil {
@@ -108,7 +108,7 @@ func (c *Connector) server(ctx context.Context, flag string) (host.Server, error
 	if flag == kit.Bundled {
 		self, err := OwnProgram()
 		if err != nil {
-			return host.Server{}, fmt.Errorf("finding this program, which serves it: %w", err)
+			return host.Server{}, fmt.Errorf("finding the parley executable, which serves it: %w", err)
 		}
 		d := c.command(self, "serve", kit.Bundled)
 		return host.Server{
@@ -124,10 +124,10 @@ func (c *Connector) server(ctx context.Context, flag string) (host.Server, error
 		return host.Server{}, err
 	}
 	if len(words) == 0 || words[0] == "" {
-		return host.Server{}, fmt.Errorf("give the command that starts the server, its URL, or %q", kit.Bundled)
+		return host.Server{}, fmt.Errorf("must be the command that starts the server, its URL, or %q", kit.Bundled)
 	}
 	if len(words) == 1 && hostAndPort.MatchString(words[0]) {
-		return host.Server{}, fmt.Errorf("it is no command; for an address write the whole URL, like http://localhost:8080/mcp")
+		return host.Server{}, fmt.Errorf("not a command; for an address write the complete URL, such as http://localhost:8080/mcp")
 	}
 	if name == "" {
 		name = nameOf(words)

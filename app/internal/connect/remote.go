@@ -29,10 +29,10 @@ func (c *Connector) remote(ctx context.Context, name, address string) (host.Serv
 	}
 	_ = c.Streams.Masker().URL(address) // learns what it masks
 	if u.Host == "" {
-		return host.Server{}, fmt.Errorf("the URL names no host; write it like https://example.com/mcp")
+		return host.Server{}, fmt.Errorf("missing host in the URL; write it like https://example.com/mcp")
 	}
 	if u.User != nil {
-		return host.Server{}, fmt.Errorf("leave user and password out of the URL; give --header instead")
+		return host.Server{}, fmt.Errorf("the URL must not contain a user or password; use --header instead")
 	}
 	if name == "" {
 		name = hostName(u)
@@ -63,7 +63,7 @@ func (c *Connector) remote(ctx context.Context, name, address string) (host.Serv
 		d.Logger, d.Header, d.Client, d.Tap = c.Logger(), header, httpClient, c.Tap
 		s.Dialer = d
 	default:
-		return host.Server{}, fmt.Errorf("the scheme %q is not spoken; write http://, https://, ws:// or wss://", u.Scheme)
+		return host.Server{}, fmt.Errorf("unsupported scheme %q; must be http://, https://, ws:// or wss://", u.Scheme)
 	}
 	return s, nil
 }
@@ -74,7 +74,7 @@ func (c *Connector) Header(u *url.URL) (func(ctx context.Context) (http.Header, 
 		return nil, nil
 	}
 	if (u.Scheme == "http" || u.Scheme == "ws") && !oauth.LoopbackHost(u.Hostname()) {
-		return nil, fmt.Errorf("--header would go unencrypted over %s; use %ss", u.Scheme, u.Scheme)
+		return nil, fmt.Errorf("--header would be sent unencrypted over %s; use %ss", u.Scheme, u.Scheme)
 	}
 	h := make(http.Header)
 	for _, line := range c.Headers {
@@ -82,9 +82,9 @@ func (c *Connector) Header(u *url.URL) (func(ctx context.Context) (http.Header, 
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		switch {
 		case !found || !headerName.MatchString(key) || strings.ContainsFunc(value, isControl):
-			return nil, fmt.Errorf("--header: write it as 'Name: value', in one line") // the text may be a secret
+			return nil, fmt.Errorf("--header: must have the form 'Name: value', in one line") // the text may be a secret
 		case strings.EqualFold(key, "Host"):
-			return nil, fmt.Errorf("--header: Host is what the URL says")
+			return nil, fmt.Errorf("--header: cannot set Host, which comes from the URL")
 		}
 		h.Add(key, value)
 		c.Streams.Masker().LearnHeader(key, value)
@@ -104,7 +104,7 @@ func (c *Connector) oneURL() error {
 		}
 	}
 	if urls != 1 {
-		return kit.Usagef("--header goes with one server at a URL, so that no other one learns it")
+		return kit.Usagef("--header requires exactly one server, at a URL, so that it is not sent to another server")
 	}
 	return nil
 }
@@ -119,9 +119,9 @@ func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 func NoURL(address string, err error) error {
 	var parse *url.Error
 	if strings.Contains(address, "@") || !errors.As(err, &parse) {
-		return errors.New("it is no URL; write it like https://example.com/mcp")
+		return errors.New("not a URL; write it like https://example.com/mcp")
 	}
-	return fmt.Errorf("it is no URL: %w", parse.Err)
+	return fmt.Errorf("invalid URL: %w", parse.Err)
 }
 
 // shown is a --server flag as errors repeat it: a URL without user and query,

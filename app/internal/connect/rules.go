@@ -51,7 +51,7 @@ func (c *Connector) Policy(others []policy.Rule) (*policy.Policy, error) {
 	rules = append(rules, others...)
 	rules = append(rules, policy.Rule{
 		Effect: policy.Allow, Kind: policy.KindTool, Server: kit.Bundled, Hints: []policy.Hint{policy.HintReadOnly},
-		Source: policy.Source{File: "the program: the built-in server may read"},
+		Source: policy.Source{File: "Parley: read-only tools of the built-in server"},
 	})
 	return policy.New(rules)
 }

@@ -133,7 +133,7 @@ func chooseIssuer(issuer string) func(context.Context, []string) (string, error)
 	return func(_ context.Context, offered []string) (string, error) {
 		i := slices.IndexFunc(offered, func(o string) bool { return oauth.SameIssuer(o, issuer) })
 		if i < 0 {
-			return "", kit.Usagef("--issuer: the server does not name %s; it names %s", issuer, host.EscapeLine(strings.Join(offered, " and ")))
+			return "", kit.Usagef("--issuer: the server does not use %s; it names %s", issuer, host.EscapeLine(strings.Join(offered, " and ")))
 		}
 		return offered[i], nil
 	}
@@ -152,12 +152,12 @@ func (in *SignIns) authorizer(flags *LoginOptions) login.Authorizer {
 		return browser.NewManual(&browser.ManualOptions{
 			RedirectURI: redirect,
 			Show: func(u string) {
-				in.Note("Open this address in a browser, on any machine:\n\n  %s\n\nIn the end the browser shows a page that cannot be reached. Paste its address here:", host.EscapeLine(u))
+				in.Note("Open this address in a browser, on any machine:\n\n  %s\n\nAfter you sign in, the browser shows a page that it cannot load. Paste its address here:", host.EscapeLine(u))
 			},
 			Read: func(ctx context.Context) (string, error) {
 				line, err := read(ctx)
 				if errors.Is(err, io.EOF) {
-					err = errors.New("the input ended, and no address was pasted")
+					err = errors.New("the input ended before an address was pasted")
 				}
 				return line, err
 			},
@@ -169,12 +169,12 @@ func (in *SignIns) authorizer(flags *LoginOptions) login.Authorizer {
 	o := &browser.ReceiverOptions{
 		Port: flags.Port, Host: flags.Host,
 		Show: func(u string) {
-			in.Note("Your browser opens. If it does not, open this address:\n\n  %s\n", host.EscapeLine(u))
+			in.Note("Opening your browser. If it does not open, go to this address:\n\n  %s\n", host.EscapeLine(u))
 			switch {
 			case paste:
-				in.Note("Waiting for you there. From a browser on another machine, paste here the address of the page it ends at.")
+				in.Note("Waiting for you to sign in. If your browser is on another machine, paste the address of its last page here.")
 			case in.Login != nil:
-				in.Note("Waiting for you there. For a browser on another machine, end this and give --no-browser.")
+				in.Note("Waiting for you to sign in. If your browser is on another machine, press Ctrl-C and use --no-browser.")
 			}
 		},
 	}
@@ -187,12 +187,12 @@ func (in *SignIns) authorizer(flags *LoginOptions) login.Authorizer {
 // showDevice shows the code with which a person signs in on another device. The library has checked
 // that it can be shown.
 func (in *SignIns) showDevice(_ context.Context, q login.DevicePrompt) error {
-	in.Note("\nOpen this address in a browser, on any device:\n\n  %s\n\nand enter there the code\n\n  %s\n",
+	in.Note("\nOpen this address in a browser, on any device:\n\n  %s\n\nand enter the code\n\n  %s\n",
 		host.EscapeLine(q.VerificationURI), host.EscapeLine(q.UserCode))
 	if q.VerificationURIComplete != "" {
-		in.Note("This address has the code in it already; compare it with the one above:\n\n  %s\n", host.EscapeLine(q.VerificationURIComplete))
+		in.Note("This address contains the code; compare it with the one above:\n\n  %s\n", host.EscapeLine(q.VerificationURIComplete))
 	}
-	in.Note("Waiting for you there, for %s at the most. Ctrl-C ends it.", kit.RoundDuration(time.Until(q.Expires)))
+	in.Note("Waiting for you to sign in, for at most %s. Press Ctrl-C to cancel.", kit.RoundDuration(time.Until(q.Expires)))
 	return nil
 }
 
@@ -205,7 +205,7 @@ func (in *SignIns) pastedAddress(ctx context.Context) (string, error) {
 	for {
 		line, err := in.Streams.Keyboard().Line(ctx)
 		if err != nil && ctx.Err() != nil && in.Login == nil { // a line would have been taken for the address
-			in.Note("Nothing is to be pasted any more.")
+			in.Note("You don't need to paste an address any more.")
 		}
 		if err != nil || !in.Streams.Diverting() || isAddress(line) {
 			return line, err
@@ -239,13 +239,13 @@ func (in *SignIns) confirm(ctx context.Context, q login.Prompt) error {
 	defer in.asking.Unlock()
 	scopes := oauth.JoinScope(q.Scopes)
 	if scopes == "" {
-		scopes = "left to the authorization server"
+		scopes = "chosen by the authorization server"
 	}
 	switch {
 	case q.Why == login.ReasonStepUp:
-		in.Note("\nA server wants more scopes for this than you have given.")
+		in.Note("\nA server requests more scopes than you have granted.")
 	case in.Login != nil:
-		in.Note("You are about to sign in.")
+		in.Note("Sign-in:")
 	default:
 		in.Note("\nA server wants you to sign in.")
 	}
@@ -253,7 +253,7 @@ func (in *SignIns) confirm(ctx context.Context, q login.Prompt) error {
 	in.Note("  authorization server: %s", host.EscapeLine(q.Issuer))
 	in.Note("  scopes:               %s", host.EscapeLine(scopes))
 	if q.Why == login.ReasonServerChanged {
-		in.Note("  WARNING: the authorization server was another one before: %s", host.EscapeLine(q.PreviousIssuer))
+		in.Note("  WARNING: the authorization server has changed; it was: %s", host.EscapeLine(q.PreviousIssuer))
 	}
 	if in.Login != nil {
 		return nil
@@ -269,7 +269,7 @@ func (in *SignIns) confirm(ctx context.Context, q login.Prompt) error {
 		case "n", "no":
 			return errNotNow
 		}
-		in.Note("Please answer y or n.")
+		in.Note("Answer y or n.")
 	}
 	return errNotNow
 }
@@ -410,7 +410,7 @@ func wantsSignIn(e *login.SignInRequiredError, address, target string) string {
 	if e.Why != login.ReasonStepUp && oauth.SameIssuer(e.Issuer, e.Resource) {
 		// Nothing says that it takes tokens at all: it names no authorization
 		// server, and so is taken for its own, as in revision 2025-03-26.
-		text += "; if it takes a key instead, give it with --header 'Name: value'"
+		text += "; if it uses a key instead, send it with --header 'Name: value'"
 	}
 	return text
 }
@@ -419,17 +419,17 @@ func wantsSignIn(e *login.SignInRequiredError, address, target string) string {
 var ForPeople = strings.NewReplacer(
 	"Options.Credentials", "--client-id",
 	"FetchOptions.AllowHosts", "'parley login --allow-host'",
-	"set the Authorization header yourself", "give it with --header",
+	"set the Authorization header yourself", "set it with --header",
 	"if that place is trusted, allow it with Options.MetadataOrigins", "tell the server's operator",
 	"if that is meant, set Options.Loopback", "tell the server's operator",
-	"the server may only serve programs: set Options.Grant", "the server may only serve programs",
+	"the server may only serve programs: set Options.Grant", "the server might only serve programs",
 	"authorize a request: ", "",
 )
 
 // signInURL reads the URL of a server that the person wants to sign in to.
 func ServerURL(address string) (*url.URL, error) {
 	if !kit.IsURL(address) {
-		return nil, kit.Usagef("%q is no URL; write it like https://example.com/mcp", Shown(address))
+		return nil, kit.Usagef("%q: not a URL; write it like https://example.com/mcp", Shown(address))
 	}
 	u, err := url.Parse(address)
 	if err != nil {
@@ -446,7 +446,7 @@ func ServerURL(address string) (*url.URL, error) {
 		u.Scheme = "https"
 	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !oauth.LoopbackHost(u.Hostname())) {
-		return nil, kit.Usagef("%q: tokens are sent over https, or within this machine, alone; write https:// or wss://, if the server speaks that", Shown(address))
+		return nil, kit.Usagef("%q: tokens are only sent over https or within this machine; write https:// or wss:// if the server supports it", Shown(address))
 	}
 	return u, nil
 }
@@ -455,7 +455,7 @@ func ServerURL(address string) (*url.URL, error) {
 func (s *Tokens) At(ctx context.Context, u *url.URL) (*login.Status, error) {
 	all, err := s.Status(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("reading the store of tokens: %w", err)
+		return nil, fmt.Errorf("reading the token store: %w", err)
 	}
 	var best *login.Status
 	for i := range all {
@@ -472,7 +472,7 @@ func (s *Tokens) At(ctx context.Context, u *url.URL) (*login.Status, error) {
 func (s *Tokens) ForgetClients(ctx context.Context) error {
 	left, err := s.Status(ctx)
 	if err != nil {
-		return fmt.Errorf("reading the store of tokens: %w", err)
+		return fmt.Errorf("reading the token store: %w", err)
 	}
 	return changeClients(ctx, s.Store, func(list []KnownClient) []KnownClient {
 		return slices.DeleteFunc(list, func(c KnownClient) bool {

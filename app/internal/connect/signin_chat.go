@@ -22,9 +22,9 @@ func (in *SignIns) confirmInChat(ctx context.Context, q *login.Prompt) error {
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return fmt.Errorf("the question was not answered: %w", err)
+		return fmt.Errorf("no answer to the sign-in question: %w", err)
 	case err != nil: // nobody has refused: another session may be asked
-		return fmt.Errorf("%w (nobody can be asked: %w)", required, err)
+		return fmt.Errorf("%w (cannot ask the user: %w)", required, err)
 	case !agreed:
 		return errNotNow
 	}
@@ -73,7 +73,7 @@ func (in *SignIns) addressSent(ctx context.Context) (string, error) {
 func (in *SignIns) TakeAddress(line string) bool {
 	taken := isAddress(line) && in.wanted.take(line)
 	if taken {
-		in.Note("The address is taken for the sign-in, and not sent.")
+		in.Note("The address was used for the sign-in, not sent as a message.")
 	}
 	return taken
 }

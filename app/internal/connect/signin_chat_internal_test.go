@@ -51,7 +51,7 @@ func TestAddressOnScreen(t *testing.T) {
 		if want := []string{address, "hello", address}; !slices.Equal(sent, want) {
 			t.Errorf("sent: %q, want %q", sent, want)
 		}
-		if text := said.String(); text != "The address is taken for the sign-in, and not sent.\n" {
+		if text := said.String(); text != "The address was used for the sign-in, not sent as a message.\n" {
 			t.Errorf("said: %q", text)
 		}
 	})

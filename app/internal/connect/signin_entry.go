@@ -116,7 +116,7 @@ func (in *SignIns) adjust(ctx context.Context, s *Tokens, entry *config.Server, 
 	}
 	s.options.Confirm = func(ctx context.Context, q login.Prompt) error {
 		if only := used.Load(); only != nil && !sameIssuer(*only, q.Issuer) {
-			return fmt.Errorf("the entry %s is for the authorization server %s, and the server names %s: correct the entry, or sign out with 'parley logout %s' first",
+			return fmt.Errorf("the entry %s uses the authorization server %s, but the server names %s; correct the entry, or run 'parley logout %s' first",
 				entry.Source, host.EscapeLine(*only), host.EscapeLine(q.Issuer), kit.SafeWord(entry.Name))
 		}
 		if err := in.confirm(ctx, q); err != nil {
@@ -150,7 +150,7 @@ func chooseOf(issuer string) func(context.Context, []string) (string, error) {
 	return func(_ context.Context, offered []string) (string, error) {
 		i := slices.IndexFunc(offered, func(o string) bool { return sameIssuer(o, issuer) })
 		if i < 0 {
-			return "", fmt.Errorf("the server does not name %s, of the entry's metadataUrl; it names %s", issuer, host.EscapeLine(strings.Join(offered, " and ")))
+			return "", fmt.Errorf("the server does not use %s, the issuer of the entry's metadataUrl; it names %s", issuer, host.EscapeLine(strings.Join(offered, " and ")))
 		}
 		return offered[i], nil
 	}
@@ -160,11 +160,11 @@ func chooseOf(issuer string) func(context.Context, []string) (string, error) {
 // they name, or "".
 func checkOAuth(o *config.OAuth) (issuer string, err error) {
 	if o.ClientSecret != "" && o.ClientID == "" {
-		return "", errors.New("oauth: clientSecret goes with clientId: add it, or remove the secret")
+		return "", errors.New("oauth: clientSecret requires clientId; add it, or remove the secret")
 	}
 	for _, scope := range o.Scopes {
 		if list, err := oauth.ParseScope(scope); err != nil || len(list) != 1 || list[0] != scope {
-			return "", fmt.Errorf("oauth: %q is no scope: write each as a text of its own, without blanks and quotes", scope)
+			return "", fmt.Errorf("oauth: invalid scope %q; write each scope as a separate string, without spaces or quotes", scope)
 		}
 	}
 	if o.MetadataURL == "" {
@@ -206,7 +206,7 @@ func issuerOf(metadata string) (string, error) {
 			return base.String(), nil
 		}
 	}
-	return "", fmt.Errorf("oauth: metadataUrl %s is not where an authorization server has its metadata (%s, %s): correct it, or remove it, since the server that is signed in to names its authorization server",
+	return "", fmt.Errorf("oauth: metadataUrl %s: must be the URL of an authorization server's metadata (%s, %s); correct it, or remove it, since the MCP server names its authorization server",
 		Shown(metadata), oauthMetadata, openIDMetadata)
 }
 
@@ -260,7 +260,7 @@ func (in *SignIns) All(ctx context.Context, clients func(context.Context) []*con
 	list := []*Tokens{base}
 	names, err := base.Store.Names(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("reading the store of tokens: %w", err)
+		return nil, fmt.Errorf("reading the token store: %w", err)
 	}
 	var scopes []string
 	for _, name := range names {
@@ -299,7 +299,7 @@ func (in *SignIns) part(ctx context.Context, base *Tokens, scope string, entries
 	s.Client = login.New(&s.options)
 	stored, err := s.Status(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("reading the store of tokens: %w", err)
+		return nil, fmt.Errorf("reading the token store: %w", err)
 	}
 	for _, r := range stored { // before anything else uses s
 		clients[r.Issuer] = &login.Credentials{ClientID: r.ClientID}

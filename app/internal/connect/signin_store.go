@@ -83,7 +83,7 @@ func (s settings) remember() error {
 func (in *SignIns) openSecrets(kind string) (login.Store, string, error) {
 	store, err := secrets.Open(&secrets.Options{Kind: kind, Passphrase: func() (string, error) { return in.passphrase(kind) }})
 	if err != nil {
-		return nil, "", fmt.Errorf("opening the store of tokens: %w", err)
+		return nil, "", fmt.Errorf("opening the token store: %w", err)
 	}
 	return store, store.Kind(), nil
 }
@@ -95,9 +95,9 @@ func (in *SignIns) passphrase(kind string) (string, error) {
 		return phrase, nil
 	}
 	if !in.Streams.InTerminal || in.Streams.Secret == nil {
-		return "", fmt.Errorf("the tokens are encrypted: set $%s, or run it at a terminal", kit.PassphraseVariable)
+		return "", fmt.Errorf("the tokens are encrypted; set $%s, or run the command in a terminal", kit.PassphraseVariable)
 	}
-	return in.AskSecret(context.Background(), "Passphrase of your tokens: ")
+	return in.AskSecret(context.Background(), "Passphrase for your tokens: ")
 }
 
 // A KnownClient is what a client is known by at an authorization server: the
@@ -118,11 +118,11 @@ func readClients(ctx context.Context, store login.Store) ([]KnownClient, error) 
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the store of tokens: %w", err)
+		return nil, fmt.Errorf("reading the token store: %w", err)
 	}
 	var list []KnownClient
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, errors.New("reading the store of tokens: the list of clients is damaged") // the cause may repeat a secret
+		return nil, errors.New("reading the token store: the list of clients is damaged") // the cause may repeat a secret
 	}
 	return list, nil
 }
@@ -131,7 +131,7 @@ func readClients(ctx context.Context, store login.Store) ([]KnownClient, error) 
 func changeClients(ctx context.Context, store login.Store, change func([]KnownClient) []KnownClient) error {
 	unlock, err := store.Lock(ctx, clientsName)
 	if err != nil {
-		return fmt.Errorf("writing the store of tokens: %w", err)
+		return fmt.Errorf("writing the token store: %w", err)
 	}
 	defer unlock()
 	list, err := readClients(ctx, store)
@@ -151,7 +151,7 @@ func changeClients(ctx context.Context, store login.Store, change func([]KnownCl
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("writing the store of tokens: %w", err)
+		return fmt.Errorf("writing the token store: %w", err)
 	}
 	return nil
 }

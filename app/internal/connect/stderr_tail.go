@@ -117,7 +117,7 @@ func (o *Output) Logged(text string) string {
 	if len(lines) == 0 {
 		return "\n  The server's log has the error under " + m[1]
 	}
-	said := "\n  The server's log says:"
+	said := "\n  From the server's log:"
 	for _, line := range lines {
 		said += "\n    | " + host.EscapeLine(kit.Shorten(line, shownBytes))
 	}

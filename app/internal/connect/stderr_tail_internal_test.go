@@ -47,7 +47,7 @@ func TestMemoryWaits(t *testing.T) {
 		p := New(&kit.Console{})
 		time.AfterFunc(logDelay/2, func() { _, _ = fmt.Fprintln(&p.Output.heard, "other") })
 		time.AfterFunc(logDelay-1, func() { _, _ = fmt.Fprintln(&p.Output.heard, "late ABCDEF") })
-		if got, want := p.Output.Logged("x (ref ABCDEF)"), "\n  The server's log says:\n    | late ABCDEF"; got != want {
+		if got, want := p.Output.Logged("x (ref ABCDEF)"), "\n  From the server's log:\n    | late ABCDEF"; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 		start := time.Now()

@@ -41,13 +41,13 @@ func TargetOf(cmd *cobra.Command, args []string, own int) (before []string, t Ta
 	}
 	switch {
 	case len(before) < own:
-		return nil, t, kit.Usagef("an argument is missing: parley %s", cmd.Use)
+		return nil, t, kit.Usagef("missing argument; usage: parley %s", cmd.Use)
 	case len(before) > own:
-		return nil, t, kit.Usagef("name the server or give its command after --, not both: parley %s", cmd.Use)
+		return nil, t, kit.Usagef("write either a server name or, after --, a command; usage: parley %s", cmd.Use)
 	case !t.Command && len(t.Words) > 1:
-		return nil, t, kit.Usagef("one server is meant; a command with arguments stands after --, as in: parley %s -- %s", cmd.Name(), strings.Join(t.Words, " "))
+		return nil, t, kit.Usagef("too many servers; write a command with arguments after --, such as: parley %s -- %s", cmd.Name(), strings.Join(t.Words, " "))
 	case t.Command && (len(t.Words) == 0 || t.Words[0] == ""):
-		return nil, t, kit.Usagef("a command belongs after --, such as: parley %s -- ./server", cmd.Name())
+		return nil, t, kit.Usagef("missing command after --; write, for example: parley %s -- ./server", cmd.Name())
 	}
 	return before, t, nil
 }
@@ -64,11 +64,11 @@ func (c *Connector) TargetServer(ctx context.Context, t Target) (host.Server, er
 func (c *Connector) meant(ctx context.Context, t Target) (host.Server, error) {
 	switch {
 	case len(t.Words) > 0 && len(c.Named) > 0:
-		return host.Server{}, kit.Usagef("name the server once: with --server, or as the last argument")
+		return host.Server{}, kit.Usagef("duplicate server; name it with --server or as the last argument, not both")
 	case len(c.Named) == 1:
 		return c.flagServer(ctx, c.Named[0])
 	case len(t.Words) == 0:
-		return host.Server{}, kit.Usagef("say which server is meant: its name, its URL, or -- and its command")
+		return host.Server{}, kit.Usagef("missing server; write its name, its URL, or -- and its command")
 	case len(t.Words) == 1 && (kit.IsURL(t.Words[0]) || !t.Command && t.Words[0] == kit.Bundled):
 		return c.flagServer(ctx, t.Words[0])
 	case !t.Command:
@@ -105,14 +105,14 @@ func (c *Connector) flagServer(ctx context.Context, flag string) (host.Server, e
 }
 
 // errNoEntry says that the configuration has no server of a name.
-var errNoEntry = errors.New("no server of your configuration")
+var errNoEntry = errors.New("unknown server")
 
 // configuredServer is the server of an entry of the configuration.
 func (c *Connector) configuredServer(ctx context.Context, name string) (s host.Server, err error) {
 	err = c.WithConfig(ctx, "", func(cfg *config.Config, db *local.DB) error {
 		entry := cfg.Server(name)
 		if entry == nil {
-			return kit.Usagef("%q is no URL, and %w; 'parley config list' shows those, and a command stands after --", name, errNoEntry)
+			return kit.Usagef("%w %q: not a URL and not in your configuration; run 'parley config list' to list servers, or write a command after --", errNoEntry, name)
 		}
 		s, err = c.configured(ctx, entry, c.Streams.InTerminal, db)
 		return err
@@ -170,11 +170,11 @@ func (c *Connector) RemoteEntry(ctx context.Context, name string) (entry *config
 		s := cfg.Server(name)
 		switch {
 		case s == nil:
-			return kit.Usagef("%q is no URL, and no server of your configuration; write it like https://example.com/mcp, or as 'parley config list' shows it", name)
+			return kit.Usagef("unknown server %q: not a URL and not in your configuration; write a URL like https://example.com/mcp, or run 'parley config list' to list servers", name)
 		case s.Transport == config.TransportStdio:
-			return kit.Usagef("%s is a program on this machine, and needs no sign-in", name)
+			return kit.Usagef("%s is a program on this machine and does not need a sign-in", name)
 		case s.NoOAuth:
-			return kit.Usagef("%s is not signed in to: its entry (%s) says so, or sets the header Authorization", name, s.Source)
+			return kit.Usagef("%s does not use sign-in: its entry (%s) turns it off or sets the header Authorization", name, s.Source)
 		}
 		entry, err = c.Expanded(ctx, s, c.Streams.InTerminal, db)
 		return err
