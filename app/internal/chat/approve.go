@@ -18,12 +18,12 @@ func (st *settings) configApproveCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "approve [NAME | FILE]",
-		Short: "Agree to what files of a project would start and allow, as it is now",
-		Long: `Show what waits for you in the files of a project, and agree to it or not: the
-servers that they would start, and the rules that allow calls without a question.
-NAME is one server, FILE the rules of one file; without either it is all that waits.
-What you agreed to and has changed since is asked again. Rules of a project that ask
-or deny hold in any case.`,
+		Short: "Approve the servers and rules of project files",
+		Long: `Show the servers and rules of project files that need your approval, and ask for it:
+the servers that the files would start, and the rules that allow calls without
+approval. NAME selects one server, FILE the rules of one file; the default is all
+of them. If an approved entry changes, Parley asks again. Rules of a project that
+ask or deny apply without approval.`,
 		Example: `  parley config approve
   parley config approve docs
   parley config approve .parley.jsonc`,
@@ -38,20 +38,20 @@ or deny hold in any case.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "agree without a question")
+	cmd.Flags().BoolVar(&yes, "yes", false, "approve without asking")
 	return cmd
 }
 
 // approveAll shows what waits, and asks about each.
 func (st *settings) approveAll(ctx context.Context, list []connect.Approval, store host.Store, yes bool) error {
 	if len(list) == 0 {
-		st.Note("Nothing waits for your approval.")
+		st.Note("Nothing needs your approval.")
 	}
 	refused := false
 	for i := range list {
 		st.Note("%s", list[i].About)
 		if !yes && st.Streams.InTerminal {
-			agreed, err := st.AskYes(ctx, "Agree to it? [y]es, [n]o: ")
+			agreed, err := st.AskYes(ctx, "Approve it? [y]es, [n]o: ")
 			if err != nil {
 				return err
 			}
@@ -67,7 +67,7 @@ func (st *settings) approveAll(ctx context.Context, list []connect.Approval, sto
 	}
 	switch {
 	case len(list) > 0 && !yes && !st.Streams.InTerminal:
-		return kit.Usagef("give --yes if this is what you want")
+		return kit.Usagef("cannot ask for approval here; add --yes to approve")
 	case refused:
 		return &kit.SilentError{Code: kit.ExitConsent}
 	}
@@ -81,7 +81,7 @@ func approvals(ctx context.Context, cfg *config.Config, store host.Store, named 
 	}
 	if s := cfg.Server(named[0]); s != nil {
 		if !s.NeedsConsent {
-			return nil, kit.Usagef("%q is in a file of your own (%s) and needs no consent", named[0], s.Source)
+			return nil, kit.Usagef("%q is in your own file (%s) and does not need approval", named[0], s.Source)
 		}
 		a, _, err := connect.EntryApproval(ctx, s, store)
 		return []connect.Approval{a}, err
@@ -98,7 +98,7 @@ func approvals(ctx context.Context, cfg *config.Config, store host.Store, named 
 	if slices.ContainsFunc(cfg.Files, func(f config.Location) bool { return same(f.Path) }) {
 		return nil, nil
 	}
-	return nil, kit.Usagef("there is no server and no file %q; 'parley config list' lists the servers, 'parley config doctor' the files", named[0])
+	return nil, kit.Usagef("unknown server or file %q; run 'parley config list' to list servers, or 'parley config doctor' to list files", named[0])
 }
 
 // sameFile compares absolute paths, with links resolved where that is possible.

@@ -22,7 +22,7 @@ func (st *settings) auditCommand() *cobra.Command {
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "verify",
-		Short: "Check that no entry of the audit log was changed, removed or put in between",
+		Short: "Check that no entry of the audit log was changed, removed or inserted",
 		Args:  kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return connect.WithStore(func(db *local.DB) error {
@@ -31,13 +31,13 @@ func (st *settings) auditCommand() *cobra.Command {
 					st.Note("parley: %s", kit.ErrorText(err))
 					return &kit.SilentError{Code: kit.ExitContract}
 				}
-				return st.Println(fmt.Sprintf("%d entries, all as they were written", n))
+				return st.Println(fmt.Sprintf("%d entries, all unchanged", n))
 			})
 		},
 	})
 	list := &cobra.Command{
 		Use:   "list",
-		Short: "Write the audit log, the oldest entry first",
+		Short: "Print the audit log, oldest entry first",
 		Args:  kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return connect.WithStore(func(db *local.DB) error { return st.listAudit(cmd.Context(), db) })

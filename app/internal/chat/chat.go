@@ -16,22 +16,22 @@ func (g *group) chatCommand() *cobra.Command {
 	var plain, motion bool
 	cmd := &cobra.Command{
 		Use:   "chat [MESSAGE]",
-		Short: "Talk with the model, which works with your servers while you decide",
-		Long: `Open a conversation with the model and your servers: those of your own
-parley.jsonc and of the other MCP clients on this machine, or those that --server
-names, or without any the one that is built in. The model is that of your
-parley.jsonc or of --model; without either it is the offline model, a small
-planner that needs no key and no network. Every call that no rule or grant
-allows is shown to you first: allow it once, for longer, with other arguments,
-or refuse it with a reason that the model reads.
+		Short: "Chat with a model that can call tools on your MCP servers",
+		Long: `Start a conversation with a model that can use your servers: the servers in your
+parley.jsonc and in the files of the other MCP clients on this machine, or those
+given with --server. If there are none, Parley uses its built-in demo server. Set
+the model in parley.jsonc or with --model; the default is the offline model, a small
+planner that needs no key and no network. Unless a rule or a remembered approval
+allows a call, Parley asks you first: allow it once or for longer, change the
+arguments, or deny it with a reason for the model.
 
-Type /help for the commands in the conversation. A message may begin with
-/SERVER:PROMPT and may hold @SERVER:URI. Ctrl-C cancels what is under way, and
-once more quits. The session is kept: --resume last goes on with it.
+Type /help for the commands in the conversation. A message can begin with
+/SERVER:PROMPT and contain @SERVER:URI. Ctrl-C cancels the request in progress;
+a second Ctrl-C quits. Parley keeps the session; --resume last resumes it.
 
-On a terminal the conversation has the whole screen: F1 lists the keys. With
---plain, in a pipe, or where TERM is "dumb", it is in whole lines, without colour
-or movement, for screen readers too. NO_COLOR is heeded.`,
+On a terminal the conversation uses the whole screen; F1 lists the keys. With
+--plain, in a pipe, or if TERM is "dumb", it uses plain lines without colour or
+movement, which suits screen readers. Parley respects NO_COLOR.`,
 		Example: `  parley chat
   parley chat --resume last
   parley chat --server 'files=npx -y @modelcontextprotocol/server-filesystem .'`,
@@ -45,8 +45,8 @@ or movement, for screen readers too. NO_COLOR is heeded.`,
 		},
 	}
 	g.conversationFlags(cmd, &flags)
-	cmd.Flags().BoolVar(&plain, "plain", false, "whole lines, without colour or movement")
-	cmd.Flags().BoolVar(&motion, "motion", true, "on the screen, let something move while the model works")
+	cmd.Flags().BoolVar(&plain, "plain", false, "print plain lines, without colour or movement")
+	cmd.Flags().BoolVar(&motion, "motion", true, "show an animation on the screen while the model works")
 	return cmd
 }
 
@@ -82,7 +82,7 @@ func (g *group) withFace(ctx context.Context, c *conversation, first string, sho
 	}
 	err := show(f)
 	if err == nil && g.Streams.InTerminal && !g.unkept {
-		g.Note("The session is kept: 'parley chat --resume last' goes on with it.")
+		g.Note("Saved the session; run 'parley chat --resume last' to resume it.")
 	}
 	return err
 }
@@ -95,7 +95,7 @@ func (g *group) chat(ctx context.Context, c *conversation, first string) error {
 			Model: c.models, SetTitle: c.store.SetTitle, Discard: g.Streams.Discard(), Since: f.since,
 			Sessions: f.kept, Logs: g.Output.Of, Image: clipboardImage, Now: g.Streams.Now,
 		})
-		g.Note("Session %s with the %s. /help lists what you can type, /quit ends.", c.session.ID(), modelTitle(c.session.Model()))
+		g.Note("Session %s with the %s. /help lists the commands, /quit quits.", c.session.ID(), modelTitle(c.session.Model()))
 		return line.Run(ctx, f.host, f.session)
 	})
 }

@@ -61,7 +61,7 @@ func appleData(out []byte) ([]byte, error) {
 	text, begins := strings.CutPrefix(strings.TrimSpace(string(out)), "«data PNGf")
 	text, ends := strings.CutSuffix(text, "»")
 	if !begins || !ends {
-		return nil, errors.New("osascript wrote something else than an image")
+		return nil, errors.New("unexpected output of osascript: not an image")
 	}
 	return hex.DecodeString(text)
 }
@@ -95,7 +95,7 @@ func imageOf(ctx context.Context, programs []imageProgram, limit time.Duration) 
 		cmd.Stdout, cmd.WaitDelay = out, limit/10 // for a child of the program that keeps its output
 		if err := cmd.Run(); err != nil {
 			if errors.Is(ctx.Err(), context.Canceled) {
-				return nil, errors.New("it was cancelled")
+				return nil, errors.New("cancelled")
 			}
 			if ctx.Err() != nil {
 				return nil, fmt.Errorf("%s did not end within %v", p.words[0], limit)
@@ -105,15 +105,15 @@ func imageOf(ctx context.Context, programs []imageProgram, limit time.Duration) 
 		return imageFrom(out, p.decode)
 	}
 	if len(names) == 0 {
-		return nil, errors.New("no clipboard can be reached from here, as over ssh; /attach PATH attaches a file")
+		return nil, errors.New("cannot access a clipboard here, for example over ssh; use /attach PATH to attach a file")
 	}
-	return nil, fmt.Errorf("%s is needed to read an image from the clipboard, and is not installed; /attach PATH attaches a file", strings.Join(names, " or "))
+	return nil, fmt.Errorf("reading an image from the clipboard requires %s, which is not installed; use /attach PATH to attach a file", strings.Join(names, " or "))
 }
 
 // imageFrom is the image that a program has written.
 func imageFrom(out *boundedBuffer, decode func([]byte) ([]byte, error)) (mcp.Content, error) {
 	if out.over {
-		return nil, fmt.Errorf("the image has more than %d MiB", maxClipboard>>20)
+		return nil, fmt.Errorf("the image is larger than %d MiB", maxClipboard>>20)
 	}
 	data, err := decode(out.kept.Bytes())
 	switch kind := http.DetectContentType(data); {
@@ -122,7 +122,7 @@ func imageFrom(out *boundedBuffer, decode func([]byte) ([]byte, error)) (mcp.Con
 	case len(data) == 0:
 		return nil, errNoImage
 	case len(data) > maxClipboard:
-		return nil, fmt.Errorf("the image has more than %d MiB", maxClipboard>>20)
+		return nil, fmt.Errorf("the image is larger than %d MiB", maxClipboard>>20)
 	case !strings.HasPrefix(kind, "image/"):
 		return nil, errNoImage
 	default:

@@ -25,14 +25,14 @@ func (st *settings) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Show and change which servers chat and run use",
-		Long: `The servers of chat and run come from your own file, parley.jsonc, and from the
-files of the other MCP clients on this machine, which are read and never written.`,
+		Long: `The commands chat and run use the servers in your parley.jsonc and in the files of
+the other MCP clients on this machine. Parley never changes those clients' files.`,
 		Args: kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(st.configListCommand(), st.configDoctorCommand(), st.configApproveCommand(), st.configImportCommand(), st.configAddCommand(), st.configRemoveCommand(),
-		st.configSwitchCommand("enable", "Let an entry of your own file be used again", false),
-		st.configSwitchCommand("disable", "Keep an entry of your own file from being used", true))
+		st.configSwitchCommand("enable", "Enable a server entry in your own file", false),
+		st.configSwitchCommand("disable", "Disable a server entry in your own file", true))
 	return cmd
 }
 
@@ -84,7 +84,7 @@ func (e *listedEntry) state() string {
 	case e.Error != "":
 		return "cannot start: " + e.Error
 	case e.NeedsConsent && !e.Approved:
-		return "waits for 'parley config approve " + e.Name + "'"
+		return "needs 'parley config approve " + e.Name + "'"
 	}
 	return "used"
 }
@@ -92,7 +92,7 @@ func (e *listedEntry) state() string {
 func (st *settings) configListCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the servers, with the file and line that each is from", Args: kit.UsageArgs(cobra.NoArgs),
+		Use: "list", Short: "List the servers, with their files and lines", Args: kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return st.WithConfig(cmd.Context(), file, func(cfg *config.Config, db *local.DB) error {
 				entries := make([]*listedEntry, 0, len(cfg.Servers))
@@ -107,7 +107,7 @@ func (st *settings) configListCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&file, "config", "", "list this `FILE` alone")
+	cmd.Flags().StringVar(&file, "config", "", "list only this `FILE`")
 	st.JSONFlag(cmd)
 	return cmd
 }
@@ -119,7 +119,7 @@ func (st *settings) printEntries(entries []*listedEntry, problems int) error {
 		}{entries})
 	}
 	if len(entries) == 0 {
-		st.Note("No server is configured: chat and run use the one that is built in. 'parley config add' adds one.")
+		st.Note("No server is configured; chat and run use the built-in demo server. Run 'parley config add' to add one.")
 	}
 	for _, e := range entries {
 		text := fmt.Sprintf("%s  %s %s\n    %s:%d (%s, %s)\n    %s\n", e.Name, e.Transport, e.Address, e.File, e.Line, e.Client, e.Scope, e.state())
@@ -128,7 +128,7 @@ func (st *settings) printEntries(entries []*listedEntry, problems int) error {
 		}
 	}
 	if problems > 0 {
-		st.Note("%d things are not done as written; 'parley config doctor' lists them", problems)
+		st.Note("%d configuration problems; run 'parley config doctor' to list them", problems)
 	}
 	return nil
 }
@@ -138,12 +138,12 @@ func (st *settings) configDoctorCommand() *cobra.Command {
 	var reach bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what in the configuration is not done as written, and what to do",
-		Long: `Say which files were read, what in them is not done as written, and which
-entries cannot be started. With --connect each server that is used is started,
-and it is told what Anthropic, OpenAI and Gemini do not take of the names and schemas of
-its tools, why, and what mends it. The exit code is 6 if something is wrong; what a
-provider does not take is nothing wrong, since Parley leaves it out.`,
+		Short: "Report configuration problems and how to fix them",
+		Long: `List the files that were read, the settings that Parley ignores, and the server
+entries that it cannot start. With --connect it also starts each server in use, and
+lists the names and schema keywords of the server's tools that Anthropic, OpenAI or
+Gemini do not support, with the reason and the fix. The exit code is 6 if there is a
+problem; unsupported keywords are not a problem, since Parley omits them.`,
 		Args: kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			defer st.SignIns.Close()
@@ -152,8 +152,8 @@ provider does not take is nothing wrong, since Parley leaves it out.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&file, "config", "", "look at this `FILE` alone")
-	cmd.Flags().BoolVar(&reach, "connect", false, "start each server, too")
+	cmd.Flags().StringVar(&file, "config", "", "check only this `FILE`")
+	cmd.Flags().BoolVar(&reach, "connect", false, "also start each server")
 	st.SessionFlags(cmd)
 	return cmd
 }
@@ -165,7 +165,7 @@ func (st *settings) doctor(ctx context.Context, cfg *config.Config, db *local.DB
 	}
 	for i := range cfg.Pending {
 		for _, r := range cfg.Pending[i].Rules {
-			fmt.Fprintf(&b, "%s: the rule %s waits for 'parley config approve'\n", r.Source, connect.RuleWords(&r))
+			fmt.Fprintf(&b, "%s: the rule %s needs 'parley config approve'\n", r.Source, connect.RuleWords(&r))
 		}
 	}
 	wrong := len(cfg.Problems)
@@ -191,7 +191,7 @@ func (st *settings) doctor(ctx context.Context, cfg *config.Config, db *local.DB
 		}
 		wrong += more
 	}
-	st.Note("%d files, %d servers, %d things to look at", len(cfg.Files), len(cfg.Servers), wrong)
+	st.Note("%d files, %d servers, %d findings", len(cfg.Files), len(cfg.Servers), wrong)
 	if wrong > 0 {
 		return &kit.SilentError{Code: kit.ExitContract}
 	}
@@ -219,7 +219,7 @@ func (st *settings) doctorConnect(ctx context.Context, cfg *config.Config, db *l
 		}
 	}
 	if len(servers) == 0 {
-		st.Note("No server is started: none is used, or can be.")
+		st.Note("No server to start: none is in use, or none can be started.")
 		return wrong, nil
 	}
 	h := host.New(opts)
@@ -244,7 +244,7 @@ func (st *settings) doctorConnect(ctx context.Context, cfg *config.Config, db *l
 // what is wrong.
 func describeServer(s *host.ServerStatus, tools []*host.Tool) (text string, wrong int) {
 	if s.State != host.StateReady || s.Err != nil {
-		return fmt.Sprintf("%s: %s: %s\n", s.Name, s.State, kit.ErrorText(cmp.Or(s.Err, errors.New("it did not answer in time")))), 1
+		return fmt.Sprintf("%s: %s: %s\n", s.Name, s.State, kit.ErrorText(cmp.Or(s.Err, errors.New("no answer in time")))), 1
 	}
 	defs := make([]*mcp.Tool, len(tools))
 	for i, t := range tools {
@@ -275,7 +275,7 @@ func (st *settings) configAddCommand() *cobra.Command {
 			e := config.Entry{Dir: dir, Trusted: trusted}
 			if kit.IsURL(args[1]) {
 				if len(args) > 2 || len(env) > 0 || dir != "" {
-					return kit.Usagef("a server at a URL has no arguments, variables or folder")
+					return kit.Usagef("a server at a URL cannot have arguments, variables or a folder")
 				}
 				e.URL = args[1]
 			} else {
@@ -295,11 +295,11 @@ func (st *settings) configAddCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVarP(&env, "env", "e", nil, "`NAME=VALUE` for the environment of the command; ${X} is a variable of yours")
-	f.StringArrayVarP(&headers, "header-field", "H", nil, "`'NAME: VALUE'` to send with each request to the URL")
-	f.StringArrayVar(&labels, "label", nil, "`LABEL` of the server: untrusted-input, private-data, can-send-out, runs-code")
+	f.StringArrayVarP(&env, "env", "e", nil, "`NAME=VALUE` for the command's environment (repeatable); ${X} refers to your environment")
+	f.StringArrayVarP(&headers, "header-field", "H", nil, "`'NAME: VALUE'` header to send with each request to the URL (repeatable)")
+	f.StringArrayVar(&labels, "label", nil, "`LABEL` of the server: untrusted-input, private-data, can-send-out, runs-code (repeatable)")
 	f.StringVar(&dir, "cwd", "", "`FOLDER` in which the command runs")
-	f.BoolVar(&trusted, "trusted", false, "believe the server's hints and let its instructions reach the model")
+	f.BoolVar(&trusted, "trusted", false, "trust the server's annotations and pass its instructions to the model")
 	return cmd
 }
 
@@ -312,7 +312,7 @@ func splitPairs(list []string, sep, flag string) (map[string]string, error) {
 	for _, text := range list {
 		name, value, found := strings.Cut(text, sep)
 		if name = strings.TrimSpace(name); !found || name == "" {
-			return nil, kit.Usagef("%s: write it as NAME%sVALUE", flag, sep) // the text may be a secret
+			return nil, kit.Usagef("%s: must have the form NAME%sVALUE", flag, sep) // the text may be a secret
 		}
 		m[name] = strings.TrimSpace(value)
 	}
@@ -321,7 +321,7 @@ func splitPairs(list []string, sep, flag string) (map[string]string, error) {
 
 func (st *settings) configRemoveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME", Short: "Take a server out of your own file", Args: kit.UsageArgs(cobra.ExactArgs(1)),
+		Use: "remove NAME", Short: "Remove a server from your own file", Args: kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return st.editConfig("removed", args[0], func(path string) error { return config.Remove(path, args[0]) })
 		},
@@ -347,9 +347,9 @@ func (st *settings) editConfig(done, name string, change func(path string) error
 	err = change(path)
 	if errors.Is(err, config.ErrNoEntry) {
 		if s := cfg.Server(name); s != nil {
-			return kit.Usagef("%q is in %s, which belongs to another program; change it there", name, s.Source)
+			return kit.Usagef("%q is in %s, a file of another program; change it there", name, s.Source)
 		}
-		return kit.Usagef("there is no server %q in %s; 'parley config list' lists all", name, path)
+		return kit.Usagef("unknown server %q in %s; run 'parley config list' to list all servers", name, path)
 	}
 	if errors.Is(err, config.ErrExists) {
 		return kit.Usagef("%w", err)
@@ -366,7 +366,7 @@ func readLabels(e *config.Entry, labels []string) error {
 	for _, l := range labels {
 		label := policy.Label(l)
 		if !slices.Contains([]policy.Label{policy.LabelUntrusted, policy.LabelPrivate, policy.LabelSends, policy.LabelRuns}, label) {
-			return kit.Usagef("--label %q: the labels are %s, %s, %s, %s", l, policy.LabelUntrusted, policy.LabelPrivate, policy.LabelSends, policy.LabelRuns)
+			return kit.Usagef("--label %q: unknown label; must be %s, %s, %s or %s", l, policy.LabelUntrusted, policy.LabelPrivate, policy.LabelSends, policy.LabelRuns)
 		}
 		e.Labels = append(e.Labels, label)
 	}

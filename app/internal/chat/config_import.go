@@ -20,14 +20,15 @@ func (st *settings) configImportCommand() *cobra.Command {
 	var replace bool
 	cmd := &cobra.Command{
 		Use:   "import NAME...",
-		Short: "Copy servers of other clients' files into your own file",
-		Long: `Copy servers of other clients' files into your own file, parley.jsonc, where they
-can be changed, disabled and labelled. The other file stays as it is; of two
-entries with one name, yours counts. Entries of other clients work without that.
+		Short: "Copy servers from other clients' files to your own file",
+		Long: `Copy servers from other clients' files to your own file, parley.jsonc, where you can
+change, disable and label them. The other file does not change; if two entries have
+the same name, yours takes precedence. Parley uses other clients' entries without
+this command, too.
 
-Where an entry starts a reference server that is built in here, such as
+If an entry starts a reference server that Parley has built in, such as
 "npx -y @modelcontextprotocol/server-memory", the copy can start the built-in one:
-at a terminal you are shown the difference and asked, and --replace agrees to all.`,
+at a terminal Parley shows the difference and asks; --replace agrees to all.`,
 		Example: `  parley config import notes
   parley config import memory time --replace`,
 		Args: kit.UsageArgs(cobra.MinimumNArgs(1)),
@@ -46,8 +47,8 @@ at a terminal you are shown the difference and asked, and --replace agrees to al
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&replace, "replace", false, "have copies of reference servers start the built-in ones")
-	cmd.Flags().StringVar(&file, "config", "", "take them from this `FILE`")
+	cmd.Flags().BoolVar(&replace, "replace", false, "use built-in servers in copies of reference servers")
+	cmd.Flags().StringVar(&file, "config", "", "copy from this `FILE`")
 	return cmd
 }
 
@@ -56,7 +57,7 @@ func (st *settings) importEntry(ctx context.Context, cfg *config.Config, path, n
 	s := cfg.Server(name)
 	switch {
 	case s == nil:
-		return kit.Usagef("there is no server %q; 'parley config list' lists them", name)
+		return kit.Usagef("unknown server %q; run 'parley config list' to list servers", name)
 	case s.Source.Scope == config.ScopeOwn:
 		return kit.Usagef("%q is in your own file already: %s", name, s.Source)
 	case s.NeedsConsent:
@@ -72,7 +73,7 @@ func (st *settings) importEntry(ctx context.Context, cfg *config.Config, path, n
 	if err := config.Add(path, name, *e); err != nil {
 		return err
 	}
-	st.Note("The server %s of %s is copied to %s.", host.EscapeLine(name), s.Source, path)
+	st.Note("Copied the server %s of %s to %s.", host.EscapeLine(name), s.Source, path)
 	return nil
 }
 
@@ -110,7 +111,7 @@ func entryOf(s *config.Server) (*config.Entry, error) {
 		e.Tools = &config.EntryTools{Allow: s.AllowTools, Deny: s.DenyTools}
 	}
 	if len(s.Inputs) > 0 {
-		return nil, fmt.Errorf("it asks for values when it is started")
+		return nil, fmt.Errorf("it asks for values when it starts")
 	}
 	expanded, err := s.Expand(nil)
 	if err != nil {

@@ -50,7 +50,7 @@ func replaceReference(e *config.Entry) *replacement {
 			return nil
 		}
 		if file := e.Env["MEMORY_FILE_PATH"]; named == "memory" && file == "" {
-			r.caution = "It begins with an empty memory: the other keeps its file, memory.jsonl, in the folder of its package. Add --file FILE to go on with it."
+			r.caution = "It starts with an empty memory: the other server keeps its file, memory.jsonl, in the folder of its package. Add --file FILE to use that file."
 		} else if named == "memory" && !path.IsAbs(file) && !strings.Contains(file, `:\`) {
 			r.caution = "MEMORY_FILE_PATH is relative, to the folder of the other's package; here it is to the working directory."
 		}

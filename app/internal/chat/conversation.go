@@ -31,13 +31,13 @@ type conversationFlags struct {
 func (g *group) conversationFlags(cmd *cobra.Command, c *conversationFlags) {
 	g.SessionFlags(cmd)
 	f := cmd.Flags()
-	f.StringArrayVar(&g.Allow, "allow", nil, "call these tools without a question: `SERVER/TOOL`")
-	f.StringArrayVar(&g.Ask, "ask", nil, "ask about these tools in any case: `SERVER/TOOL`")
-	f.StringArrayVar(&g.Deny, "deny", nil, "never call these tools, nor show them to the model: `SERVER/TOOL`")
+	f.StringArrayVar(&g.Allow, "allow", nil, "call these tools without asking: `SERVER/TOOL` (repeatable)")
+	f.StringArrayVar(&g.Ask, "ask", nil, "always ask before calling these tools: `SERVER/TOOL` (repeatable)")
+	f.StringArrayVar(&g.Deny, "deny", nil, "never call these tools, and hide them from the model: `SERVER/TOOL` (repeatable)")
 	g.models.modelFlags(f, &c.model)
-	f.IntVar(&c.maxSteps, "max-steps", 0, "most turns of the model for one request (default 16)")
-	f.StringVar(&c.resume, "resume", "", "go on with a session: its `ID`, or \"last\"")
-	f.StringVar(&c.configFile, "config", "", "take servers and rules from this `FILE` alone, in the form of any known client")
+	f.IntVar(&c.maxSteps, "max-steps", 0, "maximum model turns per request (default 16)")
+	f.StringVar(&c.resume, "resume", "", "resume a session: its `ID`, or \"last\"")
+	f.StringVar(&c.configFile, "config", "", "use only the servers and rules in this `FILE`, in the format of any known client")
 }
 
 // A conversation is a session, and what belongs to it.
@@ -130,7 +130,7 @@ func (g *group) openStore() (store host.Store, closeStore func() error, err erro
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 	}
 	if err != nil {
-		g.Note("parley: nothing of this session is kept: %s", kit.ErrorText(err))
+		g.Note("parley: this session is not saved: %s", kit.ErrorText(err))
 		g.unkept = true
 		return new(host.Memory), func() error { return nil }, nil
 	}
@@ -239,7 +239,7 @@ func findSession(ctx context.Context, store host.Store, id string) (string, erro
 		return "", err
 	}
 	if id == "last" && len(list) == 0 {
-		return "", kit.Usagef("there is no session yet")
+		return "", kit.Usagef("no session yet")
 	}
 	if id == "last" {
 		used := func(a, b host.SessionInfo) int { return a.Used.Compare(b.Used) }
@@ -250,7 +250,7 @@ func findSession(ctx context.Context, store host.Store, id string) (string, erro
 			return s.ID, nil
 		}
 	}
-	return "", kit.Usagef("there is no session %q; 'parley session list' lists them", id)
+	return "", kit.Usagef("unknown session %q; run 'parley session list' to list sessions", id)
 }
 
 // conversationOptions are the host's options and servers, by flags and configuration.
@@ -297,11 +297,11 @@ const scriptWait = time.Minute
 func (g *group) conversationServers(ctx context.Context, cfg *config.Config, attended bool, store host.Store) ([]host.Server, []policy.Rule, error) {
 	if len(g.Named) == 0 {
 		if len(g.Headers) > 0 {
-			return nil, nil, kit.Usagef("--header goes with --server URL; headers of configured servers are in their entries")
+			return nil, nil, kit.Usagef("--header requires --server URL; set the headers of configured servers in their entries")
 		}
 		servers, rules, _ := g.ConfiguredServers(ctx, cfg, attended, store)
 		if len(cfg.Problems) > 0 {
-			g.Note("parley: %d things in your configuration are not done as written; 'parley config doctor' lists them", len(cfg.Problems))
+			g.Note("parley: your configuration has %d problems; run 'parley config doctor' to list them", len(cfg.Problems))
 		}
 		if len(servers) > 0 {
 			return servers, rules, nil

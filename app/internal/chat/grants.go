@@ -18,7 +18,7 @@ import (
 func (st *settings) grantsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grants",
-		Short: "List what you agreed to for longer than once, and take it back",
+		Short: "List and revoke remembered approvals",
 		Args:  kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return connect.WithStore(func(db *local.DB) error { return st.listGrants(cmd.Context(), db) })
@@ -26,18 +26,18 @@ func (st *settings) grantsCommand() *cobra.Command {
 	}
 	st.JSONFlag(cmd) // not those below it
 	cmd.AddCommand(&cobra.Command{
-		Use: "revoke ID...", Short: "Take grants back, at once and for all sessions", Args: kit.UsageArgs(cobra.MinimumNArgs(1)),
+		Use: "revoke ID...", Short: "Revoke remembered approvals, immediately and in all sessions", Args: kit.UsageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return connect.WithStore(func(db *local.DB) error {
 				h := host.New(&host.Options{Store: db})
 				defer func() { _ = h.Close() }() // it has no servers
 				for _, id := range args {
 					if err := h.Revoke(cmd.Context(), id); errors.Is(err, host.ErrNoGrant) {
-						return kit.Usagef("there is no grant %q; 'parley grants' lists them", id)
+						return kit.Usagef("unknown grant %q; run 'parley grants' to list remembered approvals", id)
 					} else if err != nil {
 						return err
 					}
-					st.Note("The grant %s is revoked.", host.EscapeLine(id))
+					st.Note("Revoked the grant %s.", host.EscapeLine(id))
 				}
 				return nil
 			})

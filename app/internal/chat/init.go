@@ -33,14 +33,14 @@ func (g *group) initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Choose your model and servers, and write your own file",
-		Long: `Say what is on this machine, ask which model and which servers of other MCP
-clients to use, show the file that comes of it, and write that after you agreed:
-your own parley.jsonc. What stands in the file already stays, with its comments.
-No key is ever written into it, and no file of another program is changed. What may
-be secret in it is shown as ***.
+		Long: `List the models and servers found on this machine, ask which model and which
+servers of other MCP clients to use, show the resulting file, and write it if you
+agree: your own parley.jsonc. Parley keeps existing settings and comments. It never
+writes a key to the file, and does not change the files of other programs. It shows
+values that could be secret as ***.
 
-A flag answers its question. With --yes nothing is asked: what no flag says stays
-as it is, which is the offline model and the servers of all clients at first.`,
+A flag answers its question. With --yes Parley does not ask: settings without a flag
+do not change; initially they are the offline model and the servers of all clients.`,
 		Example: `  parley init
   parley init --model openai:gpt-5 --yes
   parley init --model offline --import cursor --import vscode --yes
@@ -59,10 +59,10 @@ as it is, which is the offline model and the servers of all clients at first.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.model, "model", "", "the model of conversations: offline, or `PROVIDER:NAME` of anthropic, openai or gemini")
-	f.StringVar(&flags.baseURL, "base-url", "", "`URL` of the provider, such as that of a local model")
-	f.StringArrayVar(&flags.imports, "import", nil, "use the servers of this `CLIENT`, and not those of clients that are not named;\n\"all\" or \"none\"; may be given several times")
-	f.BoolVarP(&flags.yes, "yes", "y", false, "write the file without a question")
+	f.StringVar(&flags.model, "model", "", "model for conversations: offline, or `PROVIDER:NAME` with anthropic, openai or gemini")
+	f.StringVar(&flags.baseURL, "base-url", "", "`URL` of the provider, for example of a local model")
+	f.StringArrayVar(&flags.imports, "import", nil, "use only the servers of this `CLIENT` (repeatable), of \"all\" or of \"none\"")
+	f.BoolVarP(&flags.yes, "yes", "y", false, "write the file without asking")
 	return cmd
 }
 
@@ -88,7 +88,7 @@ func (g *group) setUp(ctx context.Context, flags *initFlags) (done bool, err err
 	}
 	s := &setup{p: g, flags: flags, own: cfg.Own, found: g.discover(ctx, cfg), ask: g.Streams.InTerminal && !flags.yes}
 	if !s.ask && !flags.yes && flags.model == "" && len(flags.imports) == 0 {
-		return false, kit.Usagef("nobody can be asked here: give --model or --import, and --yes to write the file")
+		return false, kit.Usagef("cannot ask here; use --model or --import, and --yes to write the file")
 	}
 	choice, err := s.choose(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *setup) write(ctx context.Context, c *config.Choice, d *config.Draft) (d
 	switch {
 	case s.flags.yes:
 	case !s.ask:
-		return false, kit.Usagef("give --yes if this is what you want; nothing was written")
+		return false, kit.Usagef("cannot ask here, so nothing was written; add --yes to write the file")
 	default:
 		agreed, err := s.p.AskYes(ctx, "Write it? [y]es, [n]o: ")
 		if err != nil {
@@ -184,7 +184,7 @@ func (s *setup) after(c *config.Choice) {
 // flagModel takes --model and --base-url.
 func (s *setup) flagModel(c *config.Choice) error {
 	if s.flags.baseURL != "" && s.flags.model == "" {
-		return kit.Usagef("--base-url goes with --model")
+		return kit.Usagef("--base-url requires --model")
 	}
 	if s.flags.model == "" {
 		return nil

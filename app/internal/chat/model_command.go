@@ -16,22 +16,22 @@ import (
 )
 
 func (ms *models) modelFlags(f *pflag.FlagSet, m *modelFlags) {
-	f.StringVar(&m.name, "model", "", "the model: offline, or `PROVIDER:NAME` such as openai:gpt-5")
+	f.StringVar(&m.name, "model", "", "model to use: offline, or `PROVIDER:NAME` such as openai:gpt-5")
 	f.StringVar(&m.baseURL, "base-url", "", "`URL` of the model's provider, such as http://127.0.0.1:11434/v1")
-	f.BoolVar(&m.noKey, "no-key", false, "send no key to the model's provider")
+	f.BoolVar(&m.noKey, "no-key", false, "do not send a key to the model's provider")
 }
 
 func (ms *models) modelCommand() *cobra.Command {
 	var flags modelFlags
 	cmd := &cobra.Command{
 		Use:   "model",
-		Short: "Show which model would be used, and why; keep keys of providers",
-		Long: `Show which model chat and run would use, what chose it, and where its provider
-is. --model counts before your parley.jsonc; without either it is the offline
-model. Nothing is sent.
+		Short: "Show which model is used, and store providers' keys",
+		Long: `Show which model chat and run would use, the setting that selects it, and the
+address of its provider. --model takes precedence over your parley.jsonc; the default
+is the offline model. Parley sends nothing.
 
-The key of a provider is taken from the environment (ANTHROPIC_API_KEY,
-OPENAI_API_KEY, GEMINI_API_KEY), or from where 'parley model key set' keeps it.`,
+Parley reads a provider's key from the environment (ANTHROPIC_API_KEY,
+OPENAI_API_KEY, GEMINI_API_KEY), or uses the one stored by 'parley model key set'.`,
 		Example: `  parley model
   parley model list openai
   parley model key set anthropic
@@ -46,17 +46,17 @@ OPENAI_API_KEY, GEMINI_API_KEY), or from where 'parley model key set' keeps it.`
 	ms.modelFlags(cmd.PersistentFlags(), &flags)
 	ms.JSONFlag(cmd) // not those below it
 	key := &cobra.Command{
-		Use: "key", Short: "Keep or remove the key of a provider", Args: kit.NoCommand,
+		Use: "key", Short: "Store or remove a provider's key", Args: kit.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	key.AddCommand(&cobra.Command{
-		Use: "set PROVIDER", Short: "Keep a key, which is asked for without being shown",
-		Long: `Keep the key of a provider in the same store as tokens: the keyring of the
-system, or a file of yours. It is asked for without being shown; from a pipe it
-is one line. A key in the environment counts before it.
+		Use: "set PROVIDER", Short: "Store a key, read without echo",
+		Long: `Store a provider's key in the token store: the system keyring, or a file of yours.
+Parley asks for the key without echoing it, or reads one line from a pipe. A key in
+the environment takes precedence over a stored key.
 
-With --base-url it is the key for the server there, which no other address gets,
-and counts before the environment.`,
+With --base-url the key is for the server at that URL: Parley sends it to no other
+address, and it takes precedence over the environment.`,
 		Example: `  parley model key set openai
   parley model key set openai --base-url https://openrouter.ai/api/v1
   parley model key set anthropic < key.txt`,
@@ -65,15 +65,15 @@ and counts before the environment.`,
 			return ms.setModelKey(cmd.Context(), args[0], flags.baseURL)
 		},
 	}, &cobra.Command{
-		Use: "remove PROVIDER", Short: "Remove a key that was kept", Args: kit.UsageArgs(cobra.ExactArgs(1)),
+		Use: "remove PROVIDER", Short: "Remove a stored key", Args: kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return ms.removeModelKey(cmd.Context(), args[0], flags.baseURL)
 		},
 	})
 	list := &cobra.Command{
-		Use: "list [PROVIDER]", Short: "Ask a provider for its models",
-		Long: `Ask a provider which models it has, and mark the one in use. Without PROVIDER it
-is that of the model in use, or else each one for which there is a key.`,
+		Use: "list [PROVIDER]", Short: "List a provider's models",
+		Long: `List a provider's models, and mark the one in use. Without PROVIDER, list the models
+of the provider in use, or else of each provider that has a key.`,
 		Args: kit.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return ms.WithConfig(cmd.Context(), "", func(cfg *config.Config, _ *local.DB) error {

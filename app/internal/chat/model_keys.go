@@ -176,14 +176,14 @@ func (ms *models) setModelKey(ctx context.Context, name, baseURL string) error {
 		return kit.Usagef("nothing is kept: %w", err)
 	}
 	if key == "" {
-		return kit.Usagef("no key was given; nothing is changed")
+		return kit.Usagef("missing key; nothing was changed")
 	}
 	if err := store.Set(ctx, place.entry(), []byte(key)); err != nil {
 		return fmt.Errorf("keeping the %s: %w", &place, err)
 	}
-	ms.Note("The %s is kept (%s).", &place, kind)
+	ms.Note("Stored the %s (%s).", &place, kind)
 	if place.origin == "" && os.Getenv(place.provider.variable) != "" {
-		ms.Note("parley: %s is set, and counts before it", place.provider.variable)
+		ms.Note("parley: %s is set and takes precedence over this key", place.provider.variable)
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (ms *models) setModelKey(ctx context.Context, name, baseURL string) error {
 func (ms *models) readKey(ctx context.Context, k *keyPlace) (string, error) {
 	if ms.Streams.InTerminal {
 		if ms.Streams.Secret == nil {
-			return "", kit.Usagef("a key cannot be asked for here without being shown: give it through a pipe, or set %s", k.provider.variable)
+			return "", kit.Usagef("cannot read a key without echo here; use a pipe, or set %s", k.provider.variable)
 		}
 		text := k.String()
 		return ms.AskSecret(ctx, strings.ToUpper(text[:1])+text[1:]+" (not shown): ")
@@ -209,7 +209,7 @@ func (ms *models) readKey(ctx context.Context, k *keyPlace) (string, error) {
 			return strings.Repeat("x", maxKey+1), nil // checkedKey refuses the length
 		}
 		if line != "" && key != "" {
-			return "", kit.Usagef("nothing is kept: more than one line was given, and a key is one line")
+			return "", kit.Usagef("nothing was stored: a key must be one line, but the input has more")
 		}
 		if line != "" {
 			key = line
@@ -231,14 +231,14 @@ func (ms *models) removeModelKey(ctx context.Context, name, baseURL string) erro
 		return err
 	}
 	if _, err := store.Get(ctx, place.entry()); errors.Is(err, login.ErrNotFound) {
-		return kit.Usagef("no %s is kept; 'parley model' shows what is used", &place)
+		return kit.Usagef("no stored %s; run 'parley model' to see which key is used", &place)
 	}
 	if err := store.Delete(ctx, place.entry()); err != nil {
 		return fmt.Errorf("removing the %s: %w", &place, err)
 	}
-	ms.Note("The %s is removed.", &place)
+	ms.Note("Removed the %s.", &place)
 	if os.Getenv(place.provider.variable) != "" {
-		ms.Note("parley: %s is still set, and is used", place.provider.variable)
+		ms.Note("parley: %s is still set, so Parley uses it", place.provider.variable)
 	}
 	return nil
 }

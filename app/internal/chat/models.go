@@ -65,7 +65,7 @@ func findProvider(name string) (*modelProvider, error) {
 		}
 		names = append(names, m.name)
 	}
-	return nil, kit.Usagef("there is no provider %q: write one of %s; servers that speak OpenAI's format, such as Ollama, are openai with --base-url",
+	return nil, kit.Usagef("unknown provider %q; must be one of %s; servers that speak OpenAI's format, such as Ollama, are openai with --base-url",
 		typedName(name), enumerate(names))
 }
 
@@ -102,7 +102,7 @@ func chooseModel(flags *modelFlags, own *config.Own) (*chosenModel, error) {
 		name, whence = own.Model, "by "+own.Path
 	}
 	if name == "" && flags.baseURL != "" {
-		return nil, kit.Usagef("--base-url goes with --model PROVIDER:NAME, such as --model openai:llama3.2")
+		return nil, kit.Usagef("--base-url requires --model PROVIDER:NAME, such as --model openai:llama3.2")
 	}
 	if name == "" {
 		return &chosenModel{name: offlineModel, whence: "since no model is configured"}, nil

@@ -19,11 +19,11 @@ import (
 func (st *settings) pinsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pins",
-		Short: "List the definitions of tools that you agreed to, show and forget them",
-		Long: `List the definitions that you agreed to: those of tools, of servers' instructions,
-and of what files of projects start and allow. When a definition changes, you are
-asked. What is forgotten is asked about anew when it is next used, or kept anew
-where a rule allows it.`,
+		Short: "List, show and forget the tool definitions that you approved",
+		Long: `List the definitions that you approved: tools, servers' instructions, and the servers
+and rules of project files. If a definition changes, Parley asks again. After you
+forget a definition, Parley asks at its next use, or stores it again if a rule allows
+the call.`,
 		Example: `  parley pins
   parley pins show files write_file
   parley pins forget files`,
@@ -34,7 +34,7 @@ where a rule allows it.`,
 	}
 	st.JSONFlag(cmd) // not those below it
 	show := &cobra.Command{
-		Use: "show SERVER [TOOL]", Short: "Show a definition that you agreed to; without TOOL the server's instructions",
+		Use: "show SERVER [TOOL]", Short: "Show an approved definition; without TOOL the server's instructions",
 		Args: kit.UsageArgs(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return connect.WithStore(func(db *local.DB) error { return st.showPins(cmd.Context(), db, args) })
@@ -42,7 +42,7 @@ where a rule allows it.`,
 	}
 	st.JSONFlag(show)
 	cmd.AddCommand(show, &cobra.Command{
-		Use: "forget SERVER [TOOL]", Short: "Forget the definition of a tool, or all of a server",
+		Use: "forget SERVER [TOOL]", Short: "Forget the definition of a tool, or all definitions of a server",
 		Args: kit.UsageArgs(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return connect.WithStore(func(db *local.DB) error { return st.forgetPins(cmd.Context(), db, args) })
@@ -124,7 +124,7 @@ func findPins(ctx context.Context, db *local.DB, server string, wanted func(tool
 		}
 	}
 	if len(found) == 0 {
-		return nil, kit.Usagef("nothing that you agreed to is kept under that name; 'parley pins' lists what is")
+		return nil, kit.Usagef("no approved definition has that name; run 'parley pins' to list them")
 	}
 	return found, nil
 }

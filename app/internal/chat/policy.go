@@ -35,10 +35,10 @@ func (st *settings) policyCommand() *cobra.Command {
 
 // policyFlags are the flags of the commands about rules.
 func (st *settings) policyFlags(f *pflag.FlagSet, flags *conversationFlags) {
-	f.StringArrayVar(&st.Allow, "allow", nil, "a further rule that allows: `SERVER/TOOL`")
-	f.StringArrayVar(&st.Ask, "ask", nil, "a further rule that asks: `SERVER/TOOL`")
-	f.StringArrayVar(&st.Deny, "deny", nil, "a further rule that denies: `SERVER/TOOL`")
-	f.StringVar(&flags.configFile, "config", "", "take the rules from this `FILE` alone")
+	f.StringArrayVar(&st.Allow, "allow", nil, "add a rule that allows: `SERVER/TOOL` (repeatable)")
+	f.StringArrayVar(&st.Ask, "ask", nil, "add a rule that asks: `SERVER/TOOL` (repeatable)")
+	f.StringArrayVar(&st.Deny, "deny", nil, "add a rule that denies: `SERVER/TOOL` (repeatable)")
+	f.StringVar(&flags.configFile, "config", "", "use only the rules in this `FILE`")
 }
 
 // A rulebook is the rules of flags and configuration, and what entries list.
@@ -135,7 +135,7 @@ func (st *settings) policyExplainCommand() *cobra.Command {
 	var labels []string
 	cmd := &cobra.Command{
 		Use:   "explain SERVER/NAME [KEY=VALUE...]",
-		Short: "Say what the rules decide about a call, which one, and why the others do not",
+		Short: "Show the decision about a call, and the result of each rule",
 		Example: `  parley policy explain files/write_file path=/etc/passwd
   parley policy explain web/fetch --args '{"url":"https://example.com"}'`,
 		Args: kit.UsageArgs(cobra.MinimumNArgs(1)),
@@ -176,9 +176,9 @@ func (st *settings) policyExplainCommand() *cobra.Command {
 	st.policyFlags(cmd.Flags(), &flags)
 	cmd.Flags().StringVar(&args, "args", "", "arguments as one `JSON` object")
 	cmd.Flags().StringVar(&kind, "kind", "tool", "`KIND` of the action: tool, prompt, resource, sampling, elicitation, roots, skill, app")
-	cmd.Flags().BoolVar(&trusted, "trusted", false, "as if the server were trusted, so that its hints count")
-	cmd.Flags().BoolVar(&readOnly, "read-only", false, "as if the tool said of itself that it only reads")
-	cmd.Flags().StringArrayVar(&labels, "label", nil, "as if the conversation had this `LABEL`: untrusted-input, private-data")
+	cmd.Flags().BoolVar(&trusted, "trusted", false, "treat the server as trusted, so that its annotations apply")
+	cmd.Flags().BoolVar(&readOnly, "read-only", false, "treat the tool as annotated read-only")
+	cmd.Flags().StringArrayVar(&labels, "label", nil, "treat the conversation as having this `LABEL`: untrusted-input, private-data (repeatable)")
 	st.JSONFlag(cmd)
 	return cmd
 }
@@ -223,8 +223,8 @@ func (st *settings) policyLintCommand() *cobra.Command {
 	var flags conversationFlags
 	cmd := &cobra.Command{
 		Use:   "lint",
-		Short: "Find rules that can never match, or that change nothing",
-		Long:  kit.Wrap("Find rules that can never match, or that change nothing. What is found is proved, not guessed; the exit code is 6 then."),
+		Short: "Find rules that can never match or have no effect",
+		Long:  kit.Wrap("Find rules that can never match or have no effect. Findings are proved, not guessed; with findings the exit code is 6."),
 		Args:  kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return st.withPolicy(cmd.Context(), &flags, func(book *rulebook) error {
@@ -263,13 +263,13 @@ func (st *settings) policyTestCommand() *cobra.Command {
 	var flags conversationFlags
 	cmd := &cobra.Command{
 		Use:   "test FILE",
-		Short: "Hold the rules against a table of calls and what should be decided about them",
-		Long: `Hold the rules against a table: a JSON array of
+		Short: "Test the rules with a table of calls and expected decisions",
+		Long: `Test the rules with a table: a JSON array of
   {"server": "files", "name": "write_file", "arguments": {"path": "/etc/x"}, "expect": "deny"}
 
-A row may also have kind, trusted, readOnly, labels and dir, the folder at which
-relative paths begin; the default is the folder of the server's entry, if it is
-known. The exit code is 6 if a row is decided otherwise.`,
+A row can also have kind, trusted, readOnly, labels and dir, the base folder of
+relative paths; the default is the folder of the server entry, if it is known. The
+exit code is 6 if a decision differs from the expected one.`,
 		Args: kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			raw, err := os.ReadFile(args[0])

@@ -18,20 +18,19 @@ func (g *group) runCommand() *cobra.Command {
 	var flags conversationFlags
 	cmd := &cobra.Command{
 		Use:   "run REQUEST",
-		Short: "Let the model do something with the tools of the servers, by rules alone",
-		Long: `Give the model a request and the tools of the servers. What a rule or a grant
-allows is done; nobody is asked, so that scripts can use it: what would need a
-question ends the run with exit code 3. 'parley chat' asks.
+		Short: "Run one request without asking; only rules can allow calls",
+		Long: `Give the model a request and the servers' tools. Parley makes a call if a rule or a
+remembered approval allows it. It never asks, so scripts can use run: a call that
+needs approval ends the run with exit code 3. Use 'parley chat' to be asked.
 
-Rules are written SERVER/TOOL with * for any characters; '*' alone is
-everything. --deny wins over --ask, --ask over --allow. Rules of your
-configuration count too. The tools of the built-in server that only read are
-allowed.
+Write rules as SERVER/TOOL, with * for any characters; '*' matches everything.
+--deny takes precedence over --ask, and --ask over --allow. The rules of your
+configuration apply, too. The read-only tools of the built-in server are allowed.
 
-The model is that of your parley.jsonc or of --model; 'parley model' shows which.
-Without either it is the offline model: a small planner that needs no key and no
-network. It matches words with tools, and fills arguments from key=value,
-numbers and quoted texts.`,
+Set the model in your parley.jsonc or with --model; 'parley model' shows it. The
+default is the offline model: a small planner that needs no key and no network. It
+matches words with tools, and fills arguments from key=value, numbers and quoted
+strings.`,
 		Example: `  parley run "add 2 and 3"
   parley run --allow 'everything/*' "echo message=hello; then add 2 and 3"
   parley run --resume last --json "add 4 and 5"`,
@@ -187,7 +186,7 @@ func (v *view) result(r *host.ResultRecord) {
 	name := callName(v.calls[r.Call])
 	switch {
 	case r.Outcome == host.OutcomeRefused:
-		v.p.Note("<- %s was refused: %s", name, host.EscapeLine(r.Why))
+		v.p.Note("<- %s was denied: %s", name, host.EscapeLine(r.Why))
 	case r.Outcome != host.OutcomeDone:
 		v.p.Note("<- %s failed: %s%s", name, kit.ErrorText(errors.New(r.Why)), v.p.Output.Logged(r.Why))
 	case r.Failed:

@@ -22,13 +22,13 @@ func (g *group) sessionCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	list := &cobra.Command{
-		Use: "list", Short: "List the sessions, the one used last first", Args: kit.UsageArgs(cobra.NoArgs),
+		Use: "list", Short: "List the sessions, most recently used first", Args: kit.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return connect.WithStore(func(db *local.DB) error { return g.listSessions(cmd.Context(), db) })
 		},
 	}
 	export := &cobra.Command{
-		Use: "export ID", Short: "Write a session as lines of JSON: what it is, then each record", Args: kit.UsageArgs(cobra.ExactArgs(1)),
+		Use: "export ID", Short: "Print a session as lines of JSON: a description, then each record", Args: kit.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return connect.WithStore(func(db *local.DB) error {
 				id, err := findSession(cmd.Context(), db, args[0])
@@ -50,7 +50,7 @@ func (g *group) sessionCommand() *cobra.Command {
 				if err := g.deleteSession(cmd.Context(), db, id); err != nil {
 					return err
 				}
-				g.Note("The session %s is deleted.", id)
+				g.Note("Deleted the session %s.", id)
 				return nil
 			})
 		},
@@ -84,7 +84,7 @@ func (g *group) listSessions(ctx context.Context, db *local.DB) error {
 func (g *group) historyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [ID]",
-		Short: "Show what happened in a session; without ID in the one used last",
+		Short: "Show what happened in a session (default: the last one used)",
 		Args:  kit.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id := "last"

@@ -281,7 +281,7 @@ func TestInitFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "nobody can be asked here: give --model or --import, and --yes"},
+		{nil, "cannot ask here; use --model or --import, and --yes"},
 		{[]string{"--model", "sk-ant-12345"}, "--model: write offline, or PROVIDER:NAME"},
 		{[]string{"--model", "openai:sk\n12345"}, "--model: write offline, or PROVIDER:NAME"},
 		{[]string{"--model", "openai:"}, "--model: write offline"},
@@ -289,11 +289,11 @@ func TestInitFlags(t *testing.T) {
 		{[]string{"--model", "openai:x", "--base-url", "http://me:12345@localhost/v1"}, "may hold a secret"},
 		{[]string{"--model", "openai:x", "--base-url", "http://models.example/v1"}, "unencrypted over http"},
 		{[]string{"--model", "offline", "--base-url", "http://localhost:1/v1"}, "the offline model has no address"},
-		{[]string{"--base-url", "http://localhost:1/v1", "--import", "cursor"}, "--base-url goes with --model"},
+		{[]string{"--base-url", "http://localhost:1/v1", "--import", "cursor"}, "--base-url requires --model"},
 		{[]string{"--import", "emacs"}, `there is no client "emacs"; the clients are claude-desktop, claude-code,`},
 		{[]string{"--import", "goose"}, "goose has no servers on this machine; these have: cursor"},
 		{[]string{"--import", "none", "--import", "cursor"}, "--import none: give it alone"},
-		{[]string{"--model", "offline"}, "give --yes if this is what you want; nothing was written"},
+		{[]string{"--model", "offline"}, "cannot ask here, so nothing was written; add --yes to write the file"},
 		{[]string{"more"}, "wrong number of arguments"},
 	} {
 		var b bytes.Buffer

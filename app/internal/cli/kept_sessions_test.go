@@ -47,7 +47,7 @@ func TestSessionsInOneRun(t *testing.T) {
 		"/delete "+first.ID, "/delete last", "/open nothing")
 	for _, want := range []string{
 		"this session is the one that is open", "This is session " + first.ID + " now: echo message=one.", "The person changed the limits of a run: 3 steps (before: 16)",
-		"the session has forks", "It was not deleted: this session is the one that is open", `there is no session "nothing"`,
+		"the session has forks", "It was not deleted: this session is the one that is open", `unknown session "nothing"`,
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(shown), " "), want) {
 			t.Errorf("not shown: %s\n%s", want, shown)

@@ -31,7 +31,7 @@ func TestRunExitCodes(t *testing.T) {
 		"no request":       {1, "wrong number of arguments", nil, ""},
 		"unknown flag":     {1, "unknown flag", []string{"--nothing", "x"}, ""},
 		"no file":          {1, "missing.json", []string{"--config", "missing.json", "x"}, ""},
-		"no such session":  {1, "there is no session", []string{"--resume", "nothing", "x"}, ""},
+		"no such session":  {1, "unknown session", []string{"--resume", "nothing", "x"}, ""},
 		"budget":           {2, "the budget of 1 steps is spent", []string{"--max-steps", "1", "add 2 and 3"}, ""},
 		"consent":          {3, "nobody can be asked here", []string{"toggle-extra-tool"}, ""},
 		"a rule that asks": {3, "nobody can be asked here", []string{"--ask", "*", "add 2 and 3"}, ""},

@@ -38,7 +38,7 @@ func TestScreen(t *testing.T) {
 	if code != 0 {
 		t.Errorf("exit code %d\n%q\n%s", code, out.String(), said.String())
 	}
-	if text := said.String(); !strings.Contains(text, "The session is kept") || strings.Contains(text, "Session ") {
+	if text := said.String(); !strings.Contains(text, "Saved the session") || strings.Contains(text, "Session ") {
 		t.Errorf("standard error has %q", text)
 	}
 	if text := out.String(); strings.LastIndex(text, "\x1b[?1049l") < strings.LastIndex(text, "\x1b[?1049h") {
