@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,33 +59,20 @@ func joinCensus(dir string) (err error) {
 	return err
 }
 
-// actorMain is the actor as a program. Its first argument is the folder; a second one makes it
-// another program, which does not answer, or ends.
+// actorMain is the actor as a program. Its first argument is the folder; with a second one, held, it serves
+// when its connection to the gate has ended.
 func actorMain() {
-	dir, role := os.Args[1], ""
-	if len(os.Args) > 2 {
-		role = os.Args[2]
-	}
+	dir := os.Args[1]
 	if err := joinCensus(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	switch role {
-	case "dead":
-		fmt.Fprintln(os.Stderr, "no license")
-		os.Exit(3)
-	case "held":
+	if slices.Contains(os.Args[2:], "held") {
 		gate, err := net.Dial("unix", filepath.Join(dir, gateFile))
 		if err != nil {
 			os.Exit(2)
 		}
 		_, _ = io.Copy(io.Discard, gate)
-	case "half":
-		fmt.Print(`{"jsonrpc":"2.0",`)
-		fallthrough
-	case "mute":
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		return
 	}
 	if err := os.WriteFile(filepath.Join(dir, pidFile), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
 		os.Exit(2)

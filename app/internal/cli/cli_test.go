@@ -3,10 +3,8 @@ package cli_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"regexp"
@@ -22,9 +20,6 @@ import (
 	"github.com/parley-mcp/parley/app/internal/kit"
 	"github.com/parley-mcp/parley/app/internal/racetest"
 	"github.com/parley-mcp/parley/app/internal/store/databasetest"
-	"github.com/parley-mcp/parley/mcp"
-	"github.com/parley-mcp/parley/server"
-	"github.com/parley-mcp/parley/transport/stdio"
 )
 
 // patience is how long a test waits for what must come: on a machine that is busy, too, only a hang lasts so
@@ -66,31 +61,10 @@ func TestMain(m *testing.M) {
 		parley()
 	}
 	testscript.Main(apart{m}, map[string]func(){
-		"parley": parley, "fakebrowser": fakeBrowser, "fakemodel": fakeModel, "actor": actorMain, "batcher": batcherMain, "echoer": echoerMain, "faulty": faulty,
-		"folder-skills": folderSkills, "jotter": jotter, "sketcher": sketcherMain, "rewrite": rewrite, "tampered": tampered, "scribe": scribe,
-		"villain": villainMain, "workbench": workbench, "interviewer": interviewerMain, "leaker": leakerMain, "unportable": unportable, "rogue": rogueMain,
+		"parley": parley, "fake": fake, "fakebrowser": fakeBrowser, "fakemodel": fakeModel, "actor": actorMain, "echoer": echoerMain,
+		"folder-skills": folderSkills, "jotter": jotter, "rewrite": rewrite, "tampered": tampered, "scribe": scribe,
+		"villain": villainMain, "workbench": workbench, "interviewer": interviewerMain, "leaker": leakerMain,
 	})
-}
-
-// faulty is a server whose features fail with errors that are not for callers.
-func faulty() {
-	opts := &server.Options{}
-	if len(os.Args) > 1 { // its log goes elsewhere
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	s := server.New("faulty", "1", opts)
-	broken := errors.New("no such table: \x1b[31mnotes")
-	s.Add(
-		server.Tool("query", "Fails.", func(context.Context, mcp.None) (string, error) { return "", broken }),
-		server.Tool("crash", "Panics.", func(context.Context, mcp.None) (string, error) { panic("ouch") }),
-		server.Resource("db://notes", "notes", func(context.Context) (string, error) { return "", broken }),
-	)
-	for n := range 300 {
-		fmt.Fprintln(os.Stderr, "line", n)
-	}
-	if err := stdio.Serve(context.Background(), s); err != nil {
-		os.Exit(1)
-	}
 }
 
 // apart runs the tests away from what the person at this machine has: their

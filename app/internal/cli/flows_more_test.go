@@ -1,9 +1,6 @@
 package cli_test
 
 import (
-	"bufio"
-	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
@@ -124,40 +121,12 @@ func TestFlowBatch(t *testing.T) {
 	}
 	for _, version := range []string{"2025-03-26", "2025-11-25", stateless} {
 		t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-		k := begin(t, "--server", "bulk=batcher "+version, "--allow", "*", "--logs", "info")
+		bulk := fakeScript(t, "server bulk "+version, "tool both Is answered in a batch.", "\tsay in a batch", "answer tools/call",
+			`	line [{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"beside it"}},{answer}]`)
+		k := begin(t, "--server", "bulk="+bulk, "--allow", "*", "--logs", "info")
 		k.says("bulk/both")
 		k.sees("both of server bulk: done", "says:\n    in a batch", "Done: ")
 		k.hears(`[bulk] info: "beside it"`)
 		k.quits()
-	}
-}
-
-// batcherMain is a server that answers calls in batches; its argument is its revision.
-func batcherMain() {
-	in := bufio.NewScanner(os.Stdin)
-	v := &villain{version: os.Args[1], out: bufio.NewWriter(os.Stdout)}
-	for in.Scan() {
-		var m object
-		if json.Unmarshal(in.Bytes(), &m) != nil || m["id"] == nil {
-			continue
-		}
-		switch m["method"] {
-		case "server/discover", "initialize", "logging/setLevel":
-			v.request(m["id"], m["method"].(string), m)
-		case "tools/list":
-			v.reply(m["id"], object{"tools": []object{{"name": "both", "inputSchema": object{"type": "object"}}}, "ttlMs": 0, "cacheScope": "private"})
-		case "tools/call":
-			answer := text("in a batch")
-			if v.version == stateless {
-				answer["resultType"] = "complete"
-			}
-			_, _ = v.out.WriteString(compactJSON([]object{
-				{"jsonrpc": "2.0", "method": "notifications/message", "params": object{"level": "info", "data": "beside it"}},
-				{"jsonrpc": "2.0", "id": m["id"], "result": answer},
-			}) + "\n")
-		default:
-			v.fail(m["id"], -32601, "no such method")
-		}
-		_ = v.out.Flush() // the end of the input tells
 	}
 }

@@ -1,10 +1,8 @@
 package cli_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -86,30 +84,6 @@ func TestInspectAtTerminal(t *testing.T) {
 		&kit.Streams{In: strings.NewReader(""), Out: &stdout, Err: &bytes.Buffer{}, OutTerminal: true})
 	if exit != 0 || strings.Contains(stdout.String(), "\u009b") {
 		t.Errorf("exit code %d, and at a terminal %q", exit, stdout.String())
-	}
-}
-
-// unportable is a server with a tool whose schema models refuse, by hand: it answers each
-// request of a handshake, and refuses all others.
-func unportable() {
-	answers := map[string]string{
-		"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"unportable","version":"1"}}`,
-		"tools/list": `{"tools":[{"name":"bad","inputSchema":{"type":"object","properties":{"any":true,"maybe":{"type":["string","null"]}}}}]}`,
-	}
-	lines := bufio.NewScanner(os.Stdin)
-	for lines.Scan() {
-		var m struct {
-			ID     json.RawMessage
-			Method string
-		}
-		if json.Unmarshal(lines.Bytes(), &m) != nil || m.ID == nil {
-			continue
-		}
-		if result, ok := answers[m.Method]; ok {
-			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result)
-		} else {
-			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`+"\n", m.ID)
-		}
 	}
 }
 

@@ -133,7 +133,8 @@ func TestLogOfServer(t *testing.T) {
 		out.wait(`No server is called none; /servers lists them\.`, ended)
 		_, _ = io.WriteString(person, "/quit\n")
 	}()
-	code := cli.Main(t.Context(), []string{"chat", "--plain", "--allow", "*", "--server", "broken=faulty"}, &kit.Streams{In: in, Out: out, Err: said, InTerminal: true})
+	broken := fakeScript(t, "start", "\trepeat 300 stderr line {n}", "tool query Fails.", "\tfail no such table: notes")
+	code := cli.Main(t.Context(), []string{"chat", "--plain", "--allow", "*", "--server", "broken=" + broken}, &kit.Streams{In: in, Out: out, Err: said, InTerminal: true})
 	if code != 0 {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), said.String())
 	}

@@ -107,7 +107,7 @@ func TestEndsOfChat(t *testing.T) {
 			dir := shortDir(t)
 			t.Cleanup(newCensus(t, dir).none)
 			cmd := exec.CommandContext(t.Context(), "parley", "chat", "--plain", "--allow", "*",
-				"--server", "one=actor "+dir, "--server", "two=actor "+dir, "--server", "three=actor "+dir+" mute")
+				"--server", "one=actor "+dir, "--server", "two=actor "+dir, "--server", "three="+fakeScript(t, "start", "\tjoin "+dir, "\tdeaf"))
 			cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "GORACE=atexit_sleep_ms=0")
 			out := new(output)
 			cmd.Stdout, cmd.Stderr = out, out
@@ -213,9 +213,14 @@ func twentyServers(t *testing.T, dir string, good ...string) (config string) {
 		}
 		servers[fmt.Sprint("good", i)] = map[string]any{"command": "actor", "args": append([]string{own}, good...)}
 	}
+	fakes := func(lines ...string) map[string]any {
+		command, script, _ := strings.Cut(fakeScript(t, append([]string{"start", "\tjoin " + dir}, lines...)...), " ")
+		return map[string]any{"command": command, "args": []string{script}}
+	}
+	dead, mute, half := fakes("\tstderr no license", "\texit 3"), fakes("\tdeaf"), fakes(`	write {"jsonrpc":"2.0",`, "\tdeaf")
 	for i := range 5 {
-		servers[fmt.Sprint("dead", i)] = map[string]any{"command": "actor", "args": []string{dir, "dead"}}
-		servers[fmt.Sprint("hung", i)] = map[string]any{"command": "actor", "args": []string{dir, []string{"mute", "half"}[i%2]}}
+		servers[fmt.Sprint("dead", i)] = dead
+		servers[fmt.Sprint("hung", i)] = []map[string]any{mute, half}[i%2]
 	}
 	servers["dead0"] = map[string]any{"command": "no-such-program-anywhere"}
 	config = filepath.Join(dir, "claude.json")

@@ -19,6 +19,25 @@ import (
 	"github.com/parley-mcp/parley/app/internal/racetest"
 )
 
+// wrongs are what a fake server does wrong in place of an answer.
+var wrongs = map[string]string{
+	"silent":           "",
+	"twice":            "	line {answer}\n	line {answer}",
+	"another id":       `	line {"jsonrpc":"2.0","id":"nobody's","result":{}}`,
+	"half":             `	write {"jsonrpc":"2.0","id":{id},"result":{"con` + "\n	exit 0",
+	"no line end":      "	write {answer}",
+	"10 MiB":           "	more {10 MiB}",
+	"endless list":     `	next {"tools":[],"nextCursor":"{n}"}`,
+	"list in a circle": `	result {"tools":[],"nextCursor":"again"}`,
+	"broken UTF-8":     `	more "\xff\xfe"`,
+	"logs":             "	write \"starting up\\n[info] \\x1b[2Jready {\\n\\n\"\n	line {answer}\n	line done",
+	"no result":        `	line {"jsonrpc":"2.0","id":{id}}`,
+	"no object":        "	result [1]",
+	"HTML":             "	line <html><body>It works!</body></html>",
+	"dies":             "	stderr out of memory\n	exit 3",
+	"floods":           `	repeat 20000 line {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"flood {n}"}}` + "\n	line {answer}",
+}
+
 // A rogueCase is what a server does wrong at a method, and how commands end that meet it.
 type rogueCase struct {
 	at, does       string
@@ -41,8 +60,8 @@ func (c *rogueCase) try(t *testing.T, command, limit string) error {
 		"trace":   append([]string{"--json", "--protocol", "2025-11-25"}, what...),
 		"record":  append([]string{"--protocol", "2025-11-25", "--out", filepath.Join(dir, "cassette")}, what...),
 	}[command]
-	args = slices.Concat([]string{command, "--timeout", limit}, args, []string{"--", "rogue", filepath.Join(dir, "pid"), c.at, c.does})
-	exit, out, said, err := against(t, args)
+	args = slices.Concat([]string{command, "--timeout", limit}, args)
+	exit, out, said, err := against(t, args, "answer "+c.at, wrongs[c.does])
 	switch {
 	case err != nil:
 		return err
@@ -120,16 +139,21 @@ func TestRogueServers(t *testing.T) {
 // A server that asks without end is given up.
 func TestRogueAsks(t *testing.T) {
 	t.Parallel()
-	at := []string{"--", "rogue", filepath.Join(t.TempDir(), "pid"), "tools/call", "asks"}
-	exit, _, said, err := against(t, append([]string{"inspect", "--json", "--protocol-era", "legacy", "--method", "tools/call", "--tool-name", "look"}, at...))
+	args := []string{"inspect", "--json", "--protocol-era", "legacy", "--method", "tools/call", "--tool-name", "look"}
+	exit, _, said, err := against(t, args, "answer tools/call",
+		`	repeat 1000000 ask elicitation/create {"message":"And now?","requestedSchema":{"type":"object","properties":{}}}`)
 	if err != nil || exit != 1 || !strings.Contains(said, `"code":"too_many_questions"`) || strings.Count(said, "And now?") != 100 {
 		t.Errorf("%v, exit code %d, %d questions\n%.2000s", err, exit, strings.Count(said, "And now?"), said)
 	}
 }
 
-// against runs a command against a rogue, which must be gone afterwards. The error says that it never began.
-func against(t *testing.T, args []string) (exit int, out, said string, err error) {
+// against runs a command against the server look that does something wrong, and must be gone afterwards. The
+// error says that it never began.
+func against(t *testing.T, args []string, wrong ...string) (exit int, out, said string, err error) {
 	t.Helper()
+	pid := filepath.Join(t.TempDir(), "pid")
+	server := fakeScript(t, slices.Concat(look, []string{"start", "\tappend " + pid + " {pid}"}, wrong)...)
+	args = append(args, append([]string{"--"}, strings.Fields(server)...)...)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("the command hangs"))
 	defer cancel()
 	var stdout, stderr output
@@ -137,22 +161,24 @@ func against(t *testing.T, args []string) (exit int, out, said string, err error
 	if ctx.Err() != nil {
 		t.Errorf("%s hangs", args[0])
 	}
-	return exit, stdout.String(), stderr.String(), gone(t, args[len(args)-3])
+	return exit, stdout.String(), stderr.String(), gone(t, pid)
 }
 
-// gone fails if a process is left whose id is in a file. The error says that no id is in it.
+// gone fails if a process is left whose id is in a file. The error says that there is no file, or no id in it.
 func gone(t *testing.T, file string) error {
 	t.Helper()
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("the server never began: %w", err)
 	}
-	pid, err := strconv.Atoi(string(raw))
-	if err != nil {
-		return fmt.Errorf("the id of the server: %w", err)
-	}
-	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("the server is still there: %v", err)
+	for id := range strings.FieldsSeq(string(raw)) {
+		pid, err := strconv.Atoi(id)
+		if err != nil {
+			return fmt.Errorf("the id of the server: %w", err)
+		}
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("the server is still there: %v", err)
+		}
 	}
 	return nil
 }

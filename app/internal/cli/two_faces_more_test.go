@@ -14,6 +14,18 @@ import (
 	"testing"
 )
 
+// sketcher is the script of a server that draws, and changes its tool note in the middle of a conversation.
+const sketcher = `server sketcher
+tool note Writes a text down.
+	say noted: {text}
+tool revise Changes the tool note.
+	describe note Writes a text down, and posts it.
+	say revised
+tool draw Draws a picture.
+	say A picture:
+	picture
+`
+
 // longScenes are those in which more than one thing is said, or something else than the
 // person acts.
 var longScenes = []scene{
@@ -59,7 +71,7 @@ var longScenes = []scene{
 		logged: []string{`"outcome":"cancelled"`, `it has ended`},
 	},
 	{
-		name: "a tool that has changed", args: []string{"--server", "sketch=sketcher", "note text=one; then revise; then note text=two"},
+		name: "a tool that has changed", args: []string{"--server", "sketch=fake DIR/sketcher", "note text=one; then revise; then note text=two"},
 		pipe: func(p *pipe) {
 			p.answers("wants to call note of server sketch", "2")
 			p.answers("wants to call revise of server sketch", "y")
@@ -79,7 +91,7 @@ var longScenes = []scene{
 		logged: []string{`"kind":"change"`, `"Before":"Writes a text down.","After":"Writes a text down, and posts it."`, `noted: two`},
 	},
 	{
-		name: "images", args: []string{"--server", "sketch=sketcher"},
+		name: "images", args: []string{"--server", "sketch=fake DIR/sketcher"},
 		prepare: func(k *killable) {
 			m := &viewer{t: k.t}
 			s := httptest.NewServer(m)

@@ -183,6 +183,7 @@ func (sc *scene) prepared(k *killable) {
 			k.t.Fatal(err)
 		}
 	}
+	k.file("sketcher", sketcher)
 	if sc.prepare != nil {
 		sc.prepare(k)
 	}

@@ -2,12 +2,26 @@ package cli_test
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/parley-mcp/parley/client"
 )
+
+// look is a server of a handshake with one tool.
+var look = []string{"server rogue 2025-11-25", "tool look Looks.", "\tsay seen"}
+
+// wrongParts are answers of which only parts are wrong, by method.
+var wrongParts = map[string][]string{
+	"tools/list": {
+		"answer tools/list",
+		`	result {"tools":[{"name":"look","title":7,"annotations":{"readOnlyHint":"no"},"inputSchema":{"type":"object"}},{"name":"\u001b[31m"},{"name":9}]}`,
+	},
+	"tools/call": {
+		"answer tools/call",
+		`	result {"content":[{"type":"text","text":"seen"},{"type":"hologram","depth":3}]}`,
+	},
+}
 
 // A wrong part of an answer costs nothing but itself, and is reported in one line per server.
 func TestWrongParts(t *testing.T) {
@@ -31,7 +45,7 @@ func TestWrongParts(t *testing.T) {
 		{"tools/call", "", []string{"run", "--allow", "*", "look"}, []string{"seen"}, []string{`server "rogue": ` + block}},
 		{"tools/list", "/servers\n/quit\n", []string{"chat", "--allow", "*", "look"}, []string{"1 of 3 tools is left out", "2 parts of its answers are wrong", "seen"}, nil},
 	} {
-		server := "rogue=rogue " + filepath.Join(t.TempDir(), "pid") + " " + test.at + " 'wrong parts'"
+		server := "rogue=" + fakeScript(t, append(look, wrongParts[test.at]...)...)
 		code, out, said := run(t, test.input, append(test.command, "--server", server)...)
 		if code != 0 {
 			t.Errorf("%v: exit code %d\n%s%s", test.command, code, out, said)
@@ -59,7 +73,7 @@ func TestWrongPartsAsJSON(t *testing.T) {
 	if ranInOwnProcess(t) {
 		return
 	}
-	code, out, said := run(t, "", "tools", "--json", "--server", "rogue=rogue "+filepath.Join(t.TempDir(), "pid")+" tools/list 'wrong parts'")
+	code, out, said := run(t, "", "tools", "--json", "--server", "rogue="+fakeScript(t, append(look, wrongParts["tools/list"]...)...))
 	var listed struct {
 		Tools    []struct{ Tool struct{ Name string } }
 		Problems []struct {
