@@ -9,7 +9,6 @@ import (
 	"image/color"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,7 +17,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/parley-mcp/parley/app/internal/safefile"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -44,9 +42,7 @@ import (
 //	picture                   the result is a white picture, too
 //	describe NAME DESCRIPTION changes a tool, and waits until the tools were listed again
 //	append FILE TEXT          adds a line to a file
-//	wait FILE                 connects to a socket, and waits until the other side ends the connection
 //	join FOLDER               is counted by the census of a folder
-//	lock FILE                 takes a lock until the process ends, or exits
 //	deaf                      reads without answering until the input ends, and exits
 //	stderr TEXT               a line on standard error
 //	write TEXT                bytes on standard output
@@ -92,7 +88,6 @@ type fakeServer struct {
 	features []server.Feature
 	tools    map[string][]string // what calls do, by name
 	answers  map[string][]string // what it does in place of answers, by method
-	kept     []any               // until the process ends
 
 	io.ReadWriteCloser // the client
 	in                 *bufio.Reader
@@ -308,7 +303,7 @@ func (a *fakeAction) one(line string) (err error) {
 	return err
 }
 
-// onStream does what has to do with streams, processes and locks.
+// onStream does what has to do with streams and processes.
 func (a *fakeAction) onStream(verb, text string) error {
 	switch verb {
 	case "write":
@@ -330,22 +325,6 @@ func (a *fakeAction) onStream(verb, text string) error {
 		return err
 	case "join":
 		return joinCensus(text)
-	case "wait":
-		gate, err := net.Dial("unix", text)
-		if err == nil {
-			_, err = io.Copy(io.Discard, gate)
-		}
-		return err
-	case "lock":
-		lock, err := os.OpenFile(text, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			return err
-		}
-		a.kept = append(a.kept, lock)
-		if taken, err := safefile.TryLock(lock); !taken {
-			return fmt.Errorf("the lock is taken: %w", err)
-		}
-		return nil
 	case "deaf":
 		_, _ = io.Copy(io.Discard, a.in)
 		os.Exit(0)
