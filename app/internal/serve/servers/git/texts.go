@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing/object"
-
 	"github.com/parley-mcp/parley/app/internal/serve/servers/git/gogit"
 )
 
 // commitText is a commit as git_log and git_show write it. Further lines of the message are indented, so
 // that none of them looks like another commit.
-func commitText(c *object.Commit) string {
+func commitText(c *gogit.Commit) string {
 	message := lineEnds.Replace(strings.TrimRight(valid(c.Message), "\n"))
 	return fmt.Sprintf("Commit: %s\nAuthor: %s <%s>\nDate: %s\nMessage: %s\n",
 		c.Hash, lineEnds.Replace(valid(c.Author.Name)), lineEnds.Replace(valid(c.Author.Email)), c.Author.When.Format("2006-01-02 15:04:05-07:00"), message)

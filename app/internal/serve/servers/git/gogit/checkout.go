@@ -16,7 +16,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -132,7 +131,7 @@ func (w *workTree) switches() error {
 
 // target returns the commit that rev names for a checkout, and its branch, which takes precedence over a tag
 // of the same name. The branch is "" if rev names none.
-func (r *Repository) target(rev string) (plumbing.ReferenceName, *object.Commit, error) {
+func (r *Repository) target(rev string) (plumbing.ReferenceName, *Commit, error) {
 	branch := plumbing.NewBranchReferenceName(rev)
 	at, err := r.reference(branch)
 	if errors.Is(err, plumbing.ErrReferenceNotFound) {

@@ -14,7 +14,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -86,7 +85,7 @@ func (r *Repository) Commit(message string, now time.Time) (hash plumbing.Hash, 
 	if err != nil {
 		return hash, err
 	}
-	c := &object.Commit{TreeHash: tree, Message: message}
+	c := &Commit{TreeHash: tree, Message: message}
 	c.Author, c.Committer = r.signature("author", now), r.signature("committer", now)
 	what := "commit"
 	if _, at, err := r.pseudo("CHERRY_PICK_HEAD"); err == nil {
@@ -118,7 +117,7 @@ func (r *Repository) Commit(message string, now time.Time) (hash plumbing.Hash, 
 	if len(merged) == 0 && (tree == was || was.IsZero() && tree == emptyTree) {
 		return hash, mcp.Errorf("nothing to commit: no change is staged; stage the files to commit with git_add first")
 	}
-	if hash, err = r.objects.encode(c); err != nil {
+	if hash, err = r.objects.write(plumbing.CommitObject, c.encode()); err != nil {
 		return hash, err
 	}
 	switch {
@@ -187,14 +186,14 @@ func (r *Repository) writeTree(entries []*index.Entry) (plumbing.Hash, error) {
 
 // writeFolder writes the tree of entries whose paths begin with dir, and the trees in it.
 func (r *Repository) writeFolder(entries []*index.Entry, dir string) (plumbing.Hash, error) {
-	tree := &object.Tree{}
+	var tree []treeEntry
 	for len(entries) > 0 {
 		if err := r.step("writing folders"); err != nil {
 			return plumbing.ZeroHash, err
 		}
 		e, n := entries[0], 1
 		name, _, isDir := strings.Cut(e.Name[len(dir):], "/")
-		in := object.TreeEntry{Name: name, Mode: e.Mode, Hash: e.Hash}
+		in := treeEntry{Name: name, Mode: e.Mode, Hash: e.Hash}
 		if isDir {
 			below := dir + name + "/"
 			for n < len(entries) && strings.HasPrefix(entries[n].Name, below) {
@@ -206,15 +205,15 @@ func (r *Repository) writeFolder(entries []*index.Entry, dir string) (plumbing.H
 			}
 			in.Mode, in.Hash = filemode.Dir, h
 		}
-		tree.Entries = append(tree.Entries, in)
+		tree = append(tree, in)
 		entries = entries[n:]
 	}
-	slices.SortFunc(tree.Entries, func(a, b object.TreeEntry) int { return strings.Compare(sortName(a), sortName(b)) })
-	return r.objects.encode(tree)
+	slices.SortFunc(tree, func(a, b treeEntry) int { return strings.Compare(sortName(a), sortName(b)) })
+	return r.objects.write(plumbing.TreeObject, encodeTree(tree))
 }
 
 // sortName is what a tree is sorted by: folders as if their names ended with a slash.
-func sortName(e object.TreeEntry) string {
+func sortName(e treeEntry) string {
 	if e.Mode == filemode.Dir {
 		return e.Name + "/"
 	}

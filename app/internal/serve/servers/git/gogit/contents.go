@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -24,7 +23,7 @@ func (r *base) Contents(rev, name string) ([]byte, []string, error) {
 		}
 		var part string
 		part, rest, _ = strings.Cut(rest, "/")
-		i := slices.IndexFunc(list, func(e object.TreeEntry) bool { return e.Name == part })
+		i := slices.IndexFunc(list, func(e treeEntry) bool { return e.Name == part })
 		switch {
 		case i < 0:
 			return nil, nil, mcp.Errorf("there is no %q in %s", name, rev)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -135,14 +134,14 @@ func (r *Repository) between(from, to plumbing.Hash) ([]*change, error) {
 }
 
 // mergeBase is the newest commit that both can reach, and no other such commit.
-func (r *Repository) mergeBase(a, b *object.Commit) (*object.Commit, error) {
+func (r *Repository) mergeBase(a, b *Commit) (*Commit, error) {
 	ours, err := r.reach(a.Hash)
 	if err != nil {
 		return nil, err
 	}
-	var common []*object.Commit
+	var common []*Commit
 	older := make(map[plumbing.Hash]bool)
-	err = r.history(b.Hash, func(c *object.Commit) bool {
+	err = r.history(b.Hash, func(c *Commit) bool {
 		if ours[c.Hash] {
 			common = append(common, c)
 			for _, parent := range c.ParentHashes {
@@ -163,7 +162,7 @@ func (r *Repository) mergeBase(a, b *object.Commit) (*object.Commit, error) {
 }
 
 // Show writes what a commit changed: for each file its paths before and after, and the parts that differ.
-func (r *Repository) Show(c *object.Commit, out io.Writer) error {
+func (r *Repository) Show(c *Commit, out io.Writer) error {
 	parent := plumbing.ZeroHash
 	if len(c.ParentHashes) > 0 && !r.grafts()[c.Hash] {
 		p, err := r.readCommit(c.ParentHashes[0])

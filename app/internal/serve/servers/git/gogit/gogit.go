@@ -21,7 +21,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -139,30 +138,22 @@ func (r *base) step(what string) error {
 }
 
 // readCommit reads a commit.
-func (r *base) readCommit(h plumbing.Hash) (*object.Commit, error) {
+func (r *base) readCommit(h plumbing.Hash) (*Commit, error) {
 	if r.commits++; r.commits > r.limits.Commits {
 		return nil, mcp.Errorf("more than %d commits would have to be read; ask for less, or raise --max-commits", r.limits.Commits)
 	}
 	if err := r.step("reading commits"); err != nil {
 		return nil, err
 	}
-	o, err := r.object(plumbing.CommitObject, h)
+	_, content, err := r.read(plumbing.CommitObject, h)
 	if err != nil {
 		return nil, err
 	}
-	return object.DecodeCommit(nil, o)
-}
-
-// object reads an object that is not larger than the limit, to decode it.
-func (r *base) object(t plumbing.ObjectType, h plumbing.Hash) (plumbing.EncodedObject, error) {
-	t, content, err := r.read(t, h)
+	c, err := decodeCommit(h, content)
 	if err != nil {
-		return nil, err
+		return nil, mcp.Errorf("the commit %s cannot be read: %v", h, err)
 	}
-	o := &plumbing.MemoryObject{}
-	o.SetType(t)
-	_, err = o.Write(content)
-	return o, err
+	return c, nil
 }
 
 // read reads an object that is not larger than the limit, of one type or any.
@@ -202,22 +193,22 @@ type file struct {
 }
 
 // entries reads a tree of the repository. The zero hash is an empty one.
-func (r *base) entries(h plumbing.Hash) ([]object.TreeEntry, error) {
+func (r *base) entries(h plumbing.Hash) ([]treeEntry, error) {
 	if h.IsZero() {
 		return nil, nil
 	}
-	o, err := r.object(plumbing.TreeObject, h)
+	_, content, err := r.read(plumbing.TreeObject, h)
 	if err != nil {
 		return nil, err
 	}
-	var tree object.Tree
-	if err := tree.Decode(o); err != nil {
+	list, err := decodeTree(content)
+	if err != nil {
 		return nil, mcp.Errorf("the tree %s cannot be read: %v", h, err)
 	}
-	if err := r.count(len(tree.Entries)); err != nil {
+	if err := r.count(len(list)); err != nil {
 		return nil, err
 	}
-	return tree.Entries, nil
+	return list, nil
 }
 
 // count counts entries of trees and folders against the limit.
@@ -255,7 +246,7 @@ func (r *base) compareTrees(a, b plumbing.Hash, dir string, f func(path string, 
 		return mcp.Errorf("the folders of a commit are nested more than %d deep", maxDepth)
 	}
 	names := make(map[string][2]*file, len(from))
-	for side, list := range [][]object.TreeEntry{from, to} {
+	for side, list := range [][]treeEntry{from, to} {
 		for _, e := range list {
 			if err := errors.Join(r.step("reading files"), checkEntry(dir, e)); err != nil {
 				return err
@@ -280,7 +271,7 @@ func (r *base) compareTrees(a, b plumbing.Hash, dir string, f func(path string, 
 const maxDepth = 500
 
 // checkEntry refuses names in trees that would lead elsewhere when they are written to a disk.
-func checkEntry(dir string, e object.TreeEntry) error {
+func checkEntry(dir string, e treeEntry) error {
 	if !ValidName(e.Name, false) {
 		return mcp.Errorf("a commit of the repository has an entry %q, which is refused", path.Join(dir, e.Name))
 	}

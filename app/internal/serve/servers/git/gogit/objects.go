@@ -106,26 +106,6 @@ func (o *objects) hash(t plumbing.ObjectType, content []byte) plumbing.Hash {
 	return h.Sum()
 }
 
-// encode writes a commit or a tree.
-func (o *objects) encode(from interface {
-	Encode(o plumbing.EncodedObject) error
-},
-) (plumbing.Hash, error) {
-	m := &plumbing.MemoryObject{}
-	if err := from.Encode(m); err != nil {
-		return plumbing.ZeroHash, err
-	}
-	in, err := m.Reader()
-	if err != nil {
-		return plumbing.ZeroHash, err
-	}
-	content, err := io.ReadAll(in)
-	if err != nil {
-		return plumbing.ZeroHash, err
-	}
-	return o.write(m.Type(), content)
-}
-
 // write writes an object to a file of its own, unless it is there. The file gets its name when it is whole.
 func (o *objects) write(t plumbing.ObjectType, content []byte) (plumbing.Hash, error) {
 	h := o.hash(t, content)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -18,7 +17,7 @@ var revisionStep = regexp.MustCompile(`^(?:\^\{(?:commit)?\}|([~^])([0-9]*))`)
 
 // Find finds the commit that a revision names: a branch, tag, remote branch or object name, followed
 // by any of ~N, ^N, ^0 and ^{commit}.
-func (r *base) Find(rev string) (*object.Commit, error) {
+func (r *base) Find(rev string) (*Commit, error) {
 	base, steps := rev, ""
 	if at := strings.IndexAny(rev, "~^"); at >= 0 {
 		base, steps = rev[:at], rev[at:]
@@ -53,7 +52,7 @@ func (r *base) Find(rev string) (*object.Commit, error) {
 }
 
 // parent is the nth parent of a commit.
-func (r *base) parent(rev string, c *object.Commit, n int) (*object.Commit, error) {
+func (r *base) parent(rev string, c *Commit, n int) (*Commit, error) {
 	if n > len(c.ParentHashes) {
 		return nil, badName(rev)
 	}
@@ -125,7 +124,7 @@ func pseudoRef(name string) bool {
 func (r *base) commitsOf(list []plumbing.Hash) []plumbing.Hash {
 	var out []plumbing.Hash
 	for _, h := range list {
-		if o, err := r.object(plumbing.AnyObject, h); err == nil && (o.Type() == plumbing.CommitObject || o.Type() == plumbing.TagObject) {
+		if t, _, err := r.read(plumbing.AnyObject, h); err == nil && (t == plumbing.CommitObject || t == plumbing.TagObject) {
 			out = append(out, h)
 		}
 	}
@@ -133,23 +132,21 @@ func (r *base) commitsOf(list []plumbing.Hash) []plumbing.Hash {
 }
 
 // peel follows tags to the commit that they are of.
-func (r *base) peel(rev string, h plumbing.Hash) (*object.Commit, error) {
+func (r *base) peel(rev string, h plumbing.Hash) (*Commit, error) {
 	for range 10 {
-		o, err := r.object(plumbing.AnyObject, h)
+		t, content, err := r.read(plumbing.AnyObject, h)
 		if err != nil {
 			return nil, err
 		}
-		switch o.Type() {
+		switch t {
 		case plumbing.CommitObject:
 			return r.readCommit(h)
 		case plumbing.TagObject:
-			tag, err := object.DecodeTag(nil, o)
-			if err != nil {
+			if h, err = tagged(content); err != nil {
 				return nil, mcp.Errorf("the tag %q cannot be read: %v", rev, err)
 			}
-			h = tag.Target
 		default:
-			return nil, mcp.Errorf("%q is a %s, not a commit", rev, o.Type())
+			return nil, mcp.Errorf("%q is a %s, not a commit", rev, t)
 		}
 	}
 	return nil, mcp.Errorf("the tag %q leads through too many others", rev)

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/format/config"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -148,7 +147,7 @@ func ignoreFile(own settings) string {
 
 // signature is the name and address for new commits: of the environment, the configuration of the
 // repository or the person, or else of the system. kind is "author" or "committer".
-func (r *base) signature(kind string, now time.Time) object.Signature {
+func (r *base) signature(kind string, now time.Time) Signature {
 	find := func(what string) string {
 		env, own, user := "GIT_"+strings.ToUpper(kind+"_"+what), kind+"."+what, "user."+what
 		return cmp.Or(os.Getenv(env), r.conf.get(own), r.conf.get(user), r.own.get(own), r.own.get(user))
@@ -166,7 +165,7 @@ func (r *base) signature(kind string, now time.Time) object.Signature {
 		name, email = cmp.Or(name, login), cmp.Or(email, login+"@"+host)
 	}
 	clean := strings.NewReplacer("\n", "", "<", "", ">", "", "\x00", "")
-	return object.Signature{Name: strings.TrimSpace(clean.Replace(name)), Email: strings.TrimSpace(clean.Replace(email)), When: now}
+	return Signature{Name: strings.TrimSpace(clean.Replace(name)), Email: strings.TrimSpace(clean.Replace(email)), When: now}
 }
 
 // checkSettings refuses repositories whose settings lead out of them or ask for an unsupported format, and

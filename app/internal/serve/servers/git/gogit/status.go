@@ -196,7 +196,7 @@ func (r *base) label(name string, at plumbing.Hash) (string, bool) {
 		if err != nil {
 			continue
 		}
-		if o, err := r.object(plumbing.AnyObject, h); err == nil && o.Type() == plumbing.TagObject {
+		if t, _, err := r.read(plumbing.AnyObject, h); err == nil && t == plumbing.TagObject {
 			if c, err := r.peel(name, h); err == nil {
 				h = c.Hash
 			}

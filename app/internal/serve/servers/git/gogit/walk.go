@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -18,7 +17,7 @@ import (
 type byDate []*queued
 
 type queued struct {
-	commit *object.Commit
+	commit *Commit
 	order  int // of those with the same date, what came first
 }
 
@@ -37,7 +36,7 @@ func (q *byDate) Pop() any {
 }
 
 // history calls f for the commits that can be reached, the newest first, until it says stop.
-func (r *base) history(from plumbing.Hash, f func(*object.Commit) (more bool)) error {
+func (r *base) history(from plumbing.Hash, f func(*Commit) (more bool)) error {
 	shallow := r.grafts()
 	seen := map[plumbing.Hash]bool{from: true}
 	var queue byDate
@@ -91,7 +90,7 @@ func (r *base) grafts() map[plumbing.Hash]bool {
 // reach is the set of commits that can be reached from one.
 func (r *base) reach(from plumbing.Hash) (map[plumbing.Hash]bool, error) {
 	set := make(map[plumbing.Hash]bool)
-	err := r.history(from, func(c *object.Commit) bool {
+	err := r.history(from, func(c *Commit) bool {
 		set[c.Hash] = true
 		return true
 	})
@@ -122,7 +121,7 @@ func (r *base) apart(a, b plumbing.Hash) (ahead, behind int, err error) {
 
 // Log lists commits from HEAD on, at most so many, -1 being all, and between two times, a zero one
 // being none.
-func (r *base) Log(most int, since, until time.Time) ([]*object.Commit, error) {
+func (r *base) Log(most int, since, until time.Time) ([]*Commit, error) {
 	_, head, err := r.head()
 	if err != nil {
 		return nil, err
@@ -130,11 +129,11 @@ func (r *base) Log(most int, since, until time.Time) ([]*object.Commit, error) {
 	if head.IsZero() {
 		return nil, mcp.Errorf("the current branch has no commits yet")
 	}
-	var out []*object.Commit
+	var out []*Commit
 	if most == 0 {
 		return nil, nil
 	}
-	err = r.history(head, func(c *object.Commit) bool {
+	err = r.history(head, func(c *Commit) bool {
 		when := c.Committer.When
 		if (since.IsZero() || !when.Before(since)) && (until.IsZero() || !when.After(until)) {
 			out = append(out, c)
