@@ -9,7 +9,7 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-func (s *Shape) elicitParams(d *draft[mcp.ElicitParams]) error {
+func elicitParams(s *Shape, d *draft[mcp.ElicitParams]) error {
 	switch {
 	case !s.facts.ElicitForm:
 		return s.cannot("elicitation")
@@ -21,24 +21,24 @@ func (s *Shape) elicitParams(d *draft[mcp.ElicitParams]) error {
 	if d.v.RequestedSchema == nil || s.facts.FormEnums && s.facts.FormDefaults {
 		return nil
 	}
-	form := draft[mcp.ElicitSchema]{v: d.v.RequestedSchema}
-	if err := s.form(&form); err != nil {
+	schema := draft[mcp.ElicitSchema]{v: d.v.RequestedSchema}
+	if err := form(s, &schema); err != nil {
 		return err
 	}
-	if form.copied {
-		d.edit().RequestedSchema = form.v
+	if schema.copied {
+		d.edit().RequestedSchema = schema.v
 	}
 	return nil
 }
 
-func (s *Shape) form(d *draft[mcp.ElicitSchema]) error {
+func form(s *Shape, d *draft[mcp.ElicitSchema]) error {
 	zero(d, true, func(f *mcp.ElicitSchema) *string { return &f.Schema })
 	if slices.ContainsFunc(d.v.Properties, s.unfit) {
-		if err := s.dropUnfit(d); err != nil {
+		if err := dropUnfit(s, d); err != nil {
 			return err
 		}
 	}
-	fields, changed, err := edited(d.v.Properties, s.field)
+	fields, changed, err := edited(s, d.v.Properties, field)
 	if changed {
 		d.edit().Properties = fields
 	}
@@ -53,7 +53,7 @@ func (s *Shape) unfit(p mcp.Property) bool {
 
 // dropUnfit leaves the optional fields out that the revision cannot say. One
 // that must be filled is an error (ruling 34).
-func (s *Shape) dropUnfit(d *draft[mcp.ElicitSchema]) error {
+func dropUnfit(s *Shape, d *draft[mcp.ElicitSchema]) error {
 	fit := make(mcp.Properties, 0, len(d.v.Properties))
 	for _, p := range d.v.Properties {
 		switch {
@@ -69,7 +69,7 @@ func (s *Shape) dropUnfit(d *draft[mcp.ElicitSchema]) error {
 
 // field translates one field of a form for revisions in which a choice is an
 // enum, whose titles are enumNames, and only booleans have defaults.
-func (s *Shape) field(d *draft[mcp.Property]) error {
+func field(s *Shape, d *draft[mcp.Property]) error {
 	if !s.facts.FormEnums {
 		if schema := &d.v.Schema; schema.OneOf != nil {
 			options := schema.OneOf
@@ -88,28 +88,28 @@ func (s *Shape) field(d *draft[mcp.Property]) error {
 	return nil
 }
 
-func (s *Shape) createMessageParams(d *draft[mcp.CreateMessageParams]) error {
+func createMessageParams(s *Shape, d *draft[mcp.CreateMessageParams]) error {
 	if !s.facts.SamplingTools && (len(d.v.Tools) > 0 || d.v.ToolChoice != nil) {
 		return s.cannot("sampling with tools")
 	}
 	if !s.facts.SamplingTools && d.v.Tools != nil {
 		d.edit().Tools = nil
 	}
-	tools, changed, err := edited(d.v.Tools, s.tool)
+	tools, changed, err := edited(s, d.v.Tools, tool)
 	if err != nil {
 		return err
 	}
 	if changed {
 		d.edit().Tools = tools
 	}
-	messages, changed, err := edited(d.v.Messages, s.samplingMessage)
+	messages, changed, err := edited(s, d.v.Messages, samplingMessage)
 	if changed {
 		d.edit().Messages = messages
 	}
 	return err
 }
 
-func (s *Shape) samplingMessage(d *draft[mcp.SamplingMessage]) error {
+func samplingMessage(s *Shape, d *draft[mcp.SamplingMessage]) error {
 	content, changed, err := s.sampled(d.v.Content)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (s *Shape) samplingMessage(d *draft[mcp.SamplingMessage]) error {
 	return nil
 }
 
-func (s *Shape) createMessageResult(d *draft[mcp.CreateMessageResult]) error {
+func createMessageResult(s *Shape, d *draft[mcp.CreateMessageResult]) error {
 	content, changed, err := s.sampled(d.v.Content)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (s *Shape) sampled(list mcp.Contents) (mcp.Contents, bool, error) {
 		}
 		list = mcp.Contents{one}
 	}
-	return edited(list, func(d *draft[mcp.Content]) error {
+	return edited(s, list, func(s *Shape, d *draft[mcp.Content]) error {
 		c, changed, err := s.content(*d.v)
 		if changed {
 			*d.edit() = c

@@ -6,7 +6,7 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-func (s *Shape) callToolResult(d *draft[mcp.CallToolResult]) error {
+func callToolResult(s *Shape, d *draft[mcp.CallToolResult]) error {
 	content, changed, err := s.contents(d.v.Content)
 	if err != nil {
 		return err
@@ -32,8 +32,8 @@ func (s *Shape) says(r *mcp.CallToolResult) bool {
 		(r.StructuredContent == nil || s.saysStructured(r.StructuredContent))
 }
 
-func (s *Shape) getPromptResult(d *draft[mcp.GetPromptResult]) error {
-	messages, changed, err := edited(d.v.Messages, func(d *draft[mcp.PromptMessage]) error {
+func getPromptResult(s *Shape, d *draft[mcp.GetPromptResult]) error {
+	messages, changed, err := edited(s, d.v.Messages, func(s *Shape, d *draft[mcp.PromptMessage]) error {
 		c, changed, err := s.content(d.v.Content)
 		if changed {
 			d.edit().Content = c
@@ -46,15 +46,15 @@ func (s *Shape) getPromptResult(d *draft[mcp.GetPromptResult]) error {
 	return err
 }
 
-func (s *Shape) readResourceResult(d *draft[mcp.ReadResourceResult]) error {
-	contents, changed, err := edited(d.v.Contents, s.resourceContents)
+func readResourceResult(s *Shape, d *draft[mcp.ReadResourceResult]) error {
+	contents, changed, err := edited(s, d.v.Contents, resourceContents)
 	if changed {
 		d.edit().Contents = contents
 	}
 	return err
 }
 
-func (s *Shape) resourceContents(d *draft[mcp.ResourceContents]) error {
+func resourceContents(s *Shape, d *draft[mcp.ResourceContents]) error {
 	dropMeta(d, !s.facts.MetaEverywhere, func(c *mcp.ResourceContents) *mcp.Meta { return &c.Meta })
 	return nil
 }
@@ -71,7 +71,7 @@ func (s *Shape) contents(list mcp.Contents) (mcp.Contents, bool, error) {
 	if s.plainContent() {
 		return list, false, nil
 	}
-	return edited(list, func(d *draft[mcp.Content]) error {
+	return edited(s, list, func(s *Shape, d *draft[mcp.Content]) error {
 		c, changed, err := s.content(*d.v)
 		if changed {
 			*d.edit() = c
@@ -137,7 +137,7 @@ func (s *Shape) link(c *mcp.ResourceLink) (mcp.Content, bool, error) {
 		return t2, true, err
 	}
 	d := draft[mcp.Resource]{v: &c.Resource}
-	if err := s.resource(&d); err != nil || !d.copied {
+	if err := resource(s, &d); err != nil || !d.copied {
 		return c, false, err
 	}
 	return &mcp.ResourceLink{Resource: *d.v}, true, nil
@@ -166,7 +166,7 @@ func (s *Shape) embedded(c *mcp.EmbeddedResource) (mcp.Content, bool, error) {
 	dropMeta(&d, !s.facts.MetaEverywhere, func(c *mcp.EmbeddedResource) *mcp.Meta { return &c.Meta })
 	annotations(s, &d, func(c *mcp.EmbeddedResource) **mcp.Annotations { return &c.Annotations })
 	inner := draft[mcp.ResourceContents]{v: &d.v.Resource}
-	if err := s.resourceContents(&inner); err != nil {
+	if err := resourceContents(s, &inner); err != nil {
 		return nil, false, err
 	}
 	if inner.copied {

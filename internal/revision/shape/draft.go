@@ -2,7 +2,8 @@ package shape
 
 import "github.com/parley-mcp/parley/mcp"
 
-// A draft is a value that is copied before the first change to it.
+// A draft is a value that is copied before the first change to it. No method of [Shape] takes one: the
+// compiler makes the methods of an instantiated type again for each package that a type leads to it.
 type draft[T any] struct {
 	v      *T
 	copied bool
@@ -19,11 +20,11 @@ func (d *draft[T]) edit() *T {
 
 // edited calls f with a draft of each element and returns the list with the
 // changed ones in it: list itself if nothing was changed, else a new one.
-func edited[T any](list []T, f func(*draft[T]) error) ([]T, bool, error) {
+func edited[T any](s *Shape, list []T, f func(*Shape, *draft[T]) error) ([]T, bool, error) {
 	var out []T
 	for i := range list {
 		d := draft[T]{v: &list[i]}
-		if err := f(&d); err != nil {
+		if err := f(s, &d); err != nil {
 			return nil, false, err
 		}
 		if !d.copied {

@@ -2,21 +2,21 @@ package shape
 
 import "github.com/parley-mcp/parley/mcp"
 
-func (s *Shape) initializeParams(d *draft[mcp.InitializeParams]) error {
+func initializeParams(s *Shape, d *draft[mcp.InitializeParams]) error {
 	info := draft[mcp.Implementation]{v: &d.v.ClientInfo}
-	if s.implementation(&info); info.copied {
+	if implementation(s, &info); info.copied {
 		d.edit().ClientInfo = *info.v
 	}
 	caps := draft[mcp.ClientCapabilities]{v: &d.v.Capabilities}
-	if s.clientCapabilities(&caps); caps.copied {
+	if clientCapabilities(s, &caps); caps.copied {
 		d.edit().Capabilities = *caps.v
 	}
 	return nil
 }
 
-func (s *Shape) initializeResult(d *draft[mcp.InitializeResult]) error {
+func initializeResult(s *Shape, d *draft[mcp.InitializeResult]) error {
 	info := draft[mcp.Implementation]{v: &d.v.ServerInfo}
-	if s.implementation(&info); info.copied {
+	if implementation(s, &info); info.copied {
 		d.edit().ServerInfo = *info.v
 	}
 	if !s.facts.CompletionCapability && d.v.Capabilities.Completions != nil {
@@ -25,7 +25,7 @@ func (s *Shape) initializeResult(d *draft[mcp.InitializeResult]) error {
 	return nil
 }
 
-func (s *Shape) implementation(d *draft[mcp.Implementation]) {
+func implementation(s *Shape, d *draft[mcp.Implementation]) {
 	zero(d, !s.facts.Titles, func(i *mcp.Implementation) *string { return &i.Title })
 	zero(d, !s.facts.Icons, func(i *mcp.Implementation) *string { return &i.Description })
 	zero(d, !s.facts.Icons, func(i *mcp.Implementation) *string { return &i.WebsiteURL })
@@ -35,7 +35,7 @@ func (s *Shape) implementation(d *draft[mcp.Implementation]) {
 // clientCapabilities leaves out what the revision does not know. Extensions,
 // experimental and unknown members stay: the set is open in every revision, and
 // extensions are negotiated in the handshake too.
-func (s *Shape) clientCapabilities(d *draft[mcp.ClientCapabilities]) {
+func clientCapabilities(s *Shape, d *draft[mcp.ClientCapabilities]) {
 	if d.v.Elicitation != nil && !s.facts.ElicitModes {
 		form := d.v.HasForm()
 		if !s.facts.ElicitForm || !form {
@@ -49,13 +49,13 @@ func (s *Shape) clientCapabilities(d *draft[mcp.ClientCapabilities]) {
 	}
 }
 
-func (s *Shape) completeParams(d *draft[mcp.CompleteParams]) error {
+func completeParams(s *Shape, d *draft[mcp.CompleteParams]) error {
 	zero(d, !s.facts.CompletionContext, func(p *mcp.CompleteParams) **mcp.CompletionContext { return &p.Context })
 	zero(d, !s.facts.Titles, func(p *mcp.CompleteParams) *string { return &p.Ref.Title })
 	return nil
 }
 
-func (s *Shape) progressParams(d *draft[mcp.ProgressParams]) error {
+func progressParams(s *Shape, d *draft[mcp.ProgressParams]) error {
 	zero(d, !s.facts.ProgressMessage, func(p *mcp.ProgressParams) *string { return &p.Message })
 	return nil
 }

@@ -5,15 +5,15 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-func (s *Shape) toolsResult(d *draft[mcp.ListToolsResult]) error {
-	tools, changed, err := edited(d.v.Tools, s.tool)
+func toolsResult(s *Shape, d *draft[mcp.ListToolsResult]) error {
+	tools, changed, err := edited(s, d.v.Tools, tool)
 	if changed {
 		d.edit().Tools = tools
 	}
 	return err
 }
 
-func (s *Shape) tool(d *draft[mcp.Tool]) error {
+func tool(s *Shape, d *draft[mcp.Tool]) error {
 	zero(d, !s.facts.Titles, func(t *mcp.Tool) *string { return &t.Title })
 	zero(d, !s.facts.ToolAnnotations, func(t *mcp.Tool) **mcp.ToolAnnotations { return &t.Annotations })
 	dropIcons(d, !s.facts.Icons, func(t *mcp.Tool) *[]mcp.Icon { return &t.Icons })
@@ -59,49 +59,49 @@ func first(value mcp.RawValue) byte {
 	return 0
 }
 
-func (s *Shape) resourcesResult(d *draft[mcp.ListResourcesResult]) error {
-	resources, changed, err := edited(d.v.Resources, s.resource)
+func resourcesResult(s *Shape, d *draft[mcp.ListResourcesResult]) error {
+	resources, changed, err := edited(s, d.v.Resources, resource)
 	if changed {
 		d.edit().Resources = resources
 	}
 	return err
 }
 
-func (s *Shape) resource(d *draft[mcp.Resource]) error {
+func resource(s *Shape, d *draft[mcp.Resource]) error {
 	described(s, d, func(r *mcp.Resource) description {
 		return description{&r.Title, &r.Icons, &r.Meta, &r.Annotations}
 	})
 	return nil
 }
 
-func (s *Shape) templatesResult(d *draft[mcp.ListResourceTemplatesResult]) error {
-	templates, changed, err := edited(d.v.ResourceTemplates, s.template)
+func templatesResult(s *Shape, d *draft[mcp.ListResourceTemplatesResult]) error {
+	templates, changed, err := edited(s, d.v.ResourceTemplates, template)
 	if changed {
 		d.edit().ResourceTemplates = templates
 	}
 	return err
 }
 
-func (s *Shape) template(d *draft[mcp.ResourceTemplate]) error {
+func template(s *Shape, d *draft[mcp.ResourceTemplate]) error {
 	described(s, d, func(r *mcp.ResourceTemplate) description {
 		return description{&r.Title, &r.Icons, &r.Meta, &r.Annotations}
 	})
 	return nil
 }
 
-func (s *Shape) promptsResult(d *draft[mcp.ListPromptsResult]) error {
-	prompts, changed, err := edited(d.v.Prompts, s.prompt)
+func promptsResult(s *Shape, d *draft[mcp.ListPromptsResult]) error {
+	prompts, changed, err := edited(s, d.v.Prompts, prompt)
 	if changed {
 		d.edit().Prompts = prompts
 	}
 	return err
 }
 
-func (s *Shape) prompt(d *draft[mcp.Prompt]) error {
+func prompt(s *Shape, d *draft[mcp.Prompt]) error {
 	zero(d, !s.facts.Titles, func(p *mcp.Prompt) *string { return &p.Title })
 	dropIcons(d, !s.facts.Icons, func(p *mcp.Prompt) *[]mcp.Icon { return &p.Icons })
 	dropMeta(d, !s.facts.MetaEverywhere, func(p *mcp.Prompt) *mcp.Meta { return &p.Meta })
-	arguments, changed, err := edited(d.v.Arguments, func(d *draft[mcp.PromptArgument]) error {
+	arguments, changed, err := edited(s, d.v.Arguments, func(s *Shape, d *draft[mcp.PromptArgument]) error {
 		zero(d, !s.facts.Titles, func(a *mcp.PromptArgument) *string { return &a.Title })
 		return nil
 	})
@@ -111,8 +111,8 @@ func (s *Shape) prompt(d *draft[mcp.Prompt]) error {
 	return err
 }
 
-func (s *Shape) rootsResult(d *draft[mcp.ListRootsResult]) error {
-	roots, changed, err := edited(d.v.Roots, func(d *draft[mcp.Root]) error {
+func rootsResult(s *Shape, d *draft[mcp.ListRootsResult]) error {
+	roots, changed, err := edited(s, d.v.Roots, func(s *Shape, d *draft[mcp.Root]) error {
 		dropMeta(d, !s.facts.MetaEverywhere, func(r *mcp.Root) *mcp.Meta { return &r.Meta })
 		return nil
 	})
