@@ -95,7 +95,7 @@ func Method[P, R any](name string, fn func(c *Call, params P) (R, error)) *Exten
 	if err := checkMethod(name, fn == nil, params, result); err != nil {
 		panic("server.Method: " + err.Error())
 	}
-	validate := validatorOf[P]()
+	validate := validatorOf(reflect.TypeFor[P]())
 	raw := params == reflect.TypeFor[mcp.RawValue]()
 	knowsMeta := wire.HasMember(params, "_meta")
 	return &ExtensionMethod{

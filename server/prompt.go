@@ -95,45 +95,59 @@ func Prompt[Args, Out any](name, description string, fn func(ctx context.Context
 
 // NewPrompt is [Prompt] with an error in the place of a panic.
 func NewPrompt[Args, Out any](name, description string, fn func(ctx context.Context, args Args) (Out, error)) (*PromptFeature, error) {
-	if name == "" {
-		return nil, errors.New("prompt: the name is empty")
-	}
-	if fn == nil {
-		return nil, fmt.Errorf("prompt %q: %w", name, errNoFunction)
-	}
-	in, err := schema.For(reflect.TypeFor[Args](), nil)
+	p, decode, err := typedPrompt(name, description, fn == nil, reflect.TypeFor[Args](), reflect.TypeFor[Out]())
 	if err != nil {
-		return nil, fmt.Errorf("prompt %q: arguments: %w", name, err)
-	}
-	if t := reflect.TypeFor[Args](); in.Type() != "object" || t.Kind() == reflect.Map {
-		return nil, fmt.Errorf("prompt %q: arguments: type %s does not name them; use a struct, mcp.None for none, or RawPrompt for those known at run time only", name, t)
-	}
-	p := &prompt{def: &mcp.Prompt{Name: name, Description: description}}
-	if err := p.readArguments(in.JSON()); err != nil {
-		return nil, fmt.Errorf("prompt %q: arguments: %w", name, err)
-	}
-	validate := validatorOf[Args]()
-	conv, err := messagesOf[Out]()
-	if err != nil {
-		return nil, fmt.Errorf("prompt %q: %w", name, err)
+		return nil, err
 	}
 	p.get = func(c *Call, arguments mcp.RawValue) (*mcp.GetPromptResult, error) {
 		var args Args
-		if err := in.Decode(arguments, &args); err != nil {
-			return nil, mcp.NewError(mcp.CodeInvalidParams, "invalid arguments of prompt %s: %v", name, err)
-		}
-		if validate != nil {
-			if err := validate(&args); err != nil {
-				return nil, mcp.NewError(mcp.CodeInvalidParams, "invalid arguments of prompt %s: %v", name, err)
-			}
+		if err := decode(arguments, &args); err != nil {
+			return nil, err
 		}
 		v, err := fn(c, args)
 		if err != nil {
 			return nil, err
 		}
-		return conv(v)
+		return messages(v)
 	}
 	return &PromptFeature{p: p}, nil
+}
+
+// typedPrompt returns a prompt without its function, from the types of its arguments and its messages, and
+// what decodes arguments into a pointer and validates them. It is not generic, so it is compiled once and not
+// for each prompt.
+func typedPrompt(name, description string, noFunction bool, args, out reflect.Type) (*prompt, func(mcp.RawValue, any) error, error) {
+	if name == "" {
+		return nil, nil, errors.New("prompt: the name is empty")
+	}
+	if noFunction {
+		return nil, nil, fmt.Errorf("prompt %q: %w", name, errNoFunction)
+	}
+	in, err := schema.For(args, nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("prompt %q: arguments: %w", name, err)
+	}
+	if in.Type() != "object" || args.Kind() == reflect.Map {
+		return nil, nil, fmt.Errorf("prompt %q: arguments: type %s does not name them; use a struct, mcp.None for none, or RawPrompt for those known at run time only", name, args)
+	}
+	p := &prompt{def: &mcp.Prompt{Name: name, Description: description}}
+	if err := p.readArguments(in.JSON()); err != nil {
+		return nil, nil, fmt.Errorf("prompt %q: arguments: %w", name, err)
+	}
+	if err := checkMessages(out); err != nil {
+		return nil, nil, fmt.Errorf("prompt %q: %w", name, err)
+	}
+	validate := validatorOf(args)
+	return p, func(arguments mcp.RawValue, at any) error {
+		err := in.Decode(arguments, at)
+		if err == nil && validate != nil {
+			err = validate(at)
+		}
+		if err != nil {
+			return mcp.NewError(mcp.CodeInvalidParams, "invalid arguments of prompt %s: %v", name, err)
+		}
+		return nil
+	}, nil
 }
 
 // readArguments reads the arguments of a prompt off the schema of their type.
@@ -294,30 +308,32 @@ func (c *Call) promptJSON(p *prompt, arguments map[string]string) (mcp.RawValue,
 	return append(raw, '}'), nil
 }
 
-// messagesOf says how a value of type Out becomes messages.
-func messagesOf[Out any]() (func(Out) (*mcp.GetPromptResult, error), error) {
-	switch t := reflect.TypeFor[Out](); t {
+// checkMessages refuses types that do not become messages.
+func checkMessages(t reflect.Type) error {
+	switch t {
 	case reflect.TypeFor[string](), reflect.TypeFor[mcp.PromptMessage](), reflect.TypeFor[[]mcp.PromptMessage](),
 		reflect.TypeFor[*mcp.GetPromptResult](), reflect.TypeFor[mcp.GetPromptResult]():
-	default:
-		return nil, fmt.Errorf("a %v is no message; use string, mcp.PromptMessage, a slice of those, or *mcp.GetPromptResult", t)
+		return nil
 	}
-	return func(v Out) (*mcp.GetPromptResult, error) {
-		switch v := any(v).(type) {
-		case string:
-			m := mcp.PromptMessage{Role: mcp.RoleUser, Content: mcp.Text(v)}
-			return &mcp.GetPromptResult{Messages: []mcp.PromptMessage{m}}, nil
-		case mcp.PromptMessage:
-			return &mcp.GetPromptResult{Messages: []mcp.PromptMessage{v}}, nil
-		case []mcp.PromptMessage:
-			return &mcp.GetPromptResult{Messages: v}, nil
-		case mcp.GetPromptResult:
-			return &v, nil
-		case *mcp.GetPromptResult:
-			return ownPrompt(v)
-		}
-		return nil, fmt.Errorf("messages of type %T", v) // refused above
-	}, nil
+	return fmt.Errorf("a %v is no message; use string, mcp.PromptMessage, a slice of those, or *mcp.GetPromptResult", t)
+}
+
+// messages returns the result that a value becomes.
+func messages(v any) (*mcp.GetPromptResult, error) {
+	switch v := v.(type) {
+	case string:
+		m := mcp.PromptMessage{Role: mcp.RoleUser, Content: mcp.Text(v)}
+		return &mcp.GetPromptResult{Messages: []mcp.PromptMessage{m}}, nil
+	case mcp.PromptMessage:
+		return &mcp.GetPromptResult{Messages: []mcp.PromptMessage{v}}, nil
+	case []mcp.PromptMessage:
+		return &mcp.GetPromptResult{Messages: v}, nil
+	case mcp.GetPromptResult:
+		return &v, nil
+	case *mcp.GetPromptResult:
+		return ownPrompt(v)
+	}
+	return nil, fmt.Errorf("messages of type %T", v) // checkMessages refuses it
 }
 
 // ownPrompt is a copy of an author's result, which may be shared between calls.

@@ -98,8 +98,7 @@ func NewResource[Out any](uri, name string, fn func(ctx context.Context) (Out, e
 	if fn == nil {
 		return nil, fmt.Errorf("resource %q: %w", uri, errNoFunction)
 	}
-	conv, err := contentsOf[Out]()
-	if err != nil {
+	if err := checkContentsType(reflect.TypeFor[Out]()); err != nil {
 		return nil, fmt.Errorf("resource %q: %w", uri, err)
 	}
 	r := &resource{def: &mcp.Resource{URI: uri, Name: name}}
@@ -108,7 +107,7 @@ func NewResource[Out any](uri, name string, fn func(ctx context.Context) (Out, e
 		if err != nil {
 			return nil, err
 		}
-		return conv(v)
+		return contents(v)
 	}
 	return &ResourceFeature{r: r}, nil
 }
@@ -160,34 +159,36 @@ func (f *ResourceFeature) register(s *Server, to *addition) error {
 	return added(&to.resources, "resource", d.URI, r)
 }
 
-// contentsOf says how a value of type Out becomes contents.
-func contentsOf[Out any]() (func(Out) (*mcp.ReadResourceResult, error), error) {
-	switch t := reflect.TypeFor[Out](); t {
+// checkContentsType refuses types that do not become contents.
+func checkContentsType(t reflect.Type) error {
+	switch t {
 	case reflect.TypeFor[string](), reflect.TypeFor[[]byte](), reflect.TypeFor[mcp.ResourceContents](),
 		reflect.TypeFor[[]mcp.ResourceContents](), reflect.TypeFor[*mcp.ReadResourceResult](), reflect.TypeFor[mcp.ReadResourceResult]():
-	default:
-		return nil, fmt.Errorf("a %v is no contents; use string, []byte, mcp.ResourceContents, a slice of those, or *mcp.ReadResourceResult", t)
+		return nil
 	}
-	return func(v Out) (*mcp.ReadResourceResult, error) {
-		switch v := any(v).(type) {
-		case string:
-			return one(mcp.ResourceContents{Text: v}), nil
-		case []byte:
-			if v == nil {
-				v = []byte{}
-			}
-			return one(mcp.ResourceContents{Blob: v}), nil
-		case mcp.ResourceContents:
-			return one(v), nil
-		case []mcp.ResourceContents:
-			return &mcp.ReadResourceResult{Contents: v}, nil
-		case mcp.ReadResourceResult:
-			return &v, nil
-		case *mcp.ReadResourceResult:
-			return ownContents(v)
+	return fmt.Errorf("a %v is no contents; use string, []byte, mcp.ResourceContents, a slice of those, or *mcp.ReadResourceResult", t)
+}
+
+// contents returns the result that a value becomes.
+func contents(v any) (*mcp.ReadResourceResult, error) {
+	switch v := v.(type) {
+	case string:
+		return one(mcp.ResourceContents{Text: v}), nil
+	case []byte:
+		if v == nil {
+			v = []byte{}
 		}
-		return nil, fmt.Errorf("contents of type %T", v) // refused above
-	}, nil
+		return one(mcp.ResourceContents{Blob: v}), nil
+	case mcp.ResourceContents:
+		return one(v), nil
+	case []mcp.ResourceContents:
+		return &mcp.ReadResourceResult{Contents: v}, nil
+	case mcp.ReadResourceResult:
+		return &v, nil
+	case *mcp.ReadResourceResult:
+		return ownContents(v)
+	}
+	return nil, fmt.Errorf("contents of type %T", v) // checkContentsType refuses it
 }
 
 // ownContents is a copy of an author's result, which may be shared between reads.

@@ -32,13 +32,14 @@ func argumentsOf(t reflect.Type, types map[reflect.Type]mcp.RawValue) (*schema.C
 // and variables of templates are asked, after they have been decoded.
 type validator interface{ Validate() error }
 
-// validatorOf returns what asks values of T, or nil if they are no validators.
-func validatorOf[T any]() func(v *T) error {
-	switch t, v := reflect.TypeFor[T](), reflect.TypeFor[validator](); {
+// validatorOf returns a function that validates the value of type t at a pointer, or nil if such values are
+// not validators.
+func validatorOf(t reflect.Type) func(at any) error {
+	switch v := reflect.TypeFor[validator](); {
 	case reflect.PointerTo(t).Implements(v): // that of a value too
-		return func(v *T) error { return any(v).(validator).Validate() }
+		return func(at any) error { return at.(validator).Validate() } // as was just found
 	case t.Kind() == reflect.Pointer && t.Implements(v):
-		return func(v *T) error { return any(*v).(validator).Validate() }
+		return func(at any) error { return reflect.ValueOf(at).Elem().Interface().(validator).Validate() } // as above
 	}
 	return nil
 }
@@ -49,36 +50,44 @@ type withContent interface {
 	ValueType() reflect.Type
 }
 
-// outputOf says how results of type Out become tool results, and the type that
+// outputOf returns how results of type Out become tool results, and the type that
 // their schema is made of; nil: none. The function is given memory for a result
 // with one text.
 func outputOf[Out any]() (conv func(Out, *textResult) (*mcp.CallToolResult, error), result reflect.Type) {
-	t := reflect.TypeFor[Out]()
-	if w, ok := reflect.New(t).Elem().Interface().(withContent); ok {
-		return func(v Out, r *textResult) (*mcp.CallToolResult, error) {
-			return r.structured(any(v).(withContent).Parts())
+	if reflect.TypeFor[Out]() == reflect.TypeFor[string]() { // as an argument of the function below it would be copied
+		return func(v Out, r *textResult) (*mcp.CallToolResult, error) { return r.of(any(v).(string)), nil }, nil
+	}
+	of, result := resultOf(reflect.TypeFor[Out]())
+	return func(v Out, r *textResult) (*mcp.CallToolResult, error) { return of(v, r) }, result
+}
+
+// resultOf is outputOf for all types but string.
+func resultOf(t reflect.Type) (conv func(any, *textResult) (*mcp.CallToolResult, error), result reflect.Type) {
+	if w, ok := reflect.Zero(t).Interface().(withContent); ok {
+		return func(v any, r *textResult) (*mcp.CallToolResult, error) {
+			return r.structured(v.(withContent).Parts()) // as was just found
 		}, w.ValueType()
 	}
 	switch t {
-	case reflect.TypeFor[string]():
-		return func(v Out, r *textResult) (*mcp.CallToolResult, error) { return r.of(any(v).(string)), nil }, nil
 	case reflect.TypeFor[mcp.Content](), reflect.TypeFor[[]mcp.Content](), reflect.TypeFor[mcp.Contents](),
 		reflect.TypeFor[mcp.None](), reflect.TypeFor[*mcp.CallToolResult](), reflect.TypeFor[mcp.CallToolResult]():
-		return func(v Out, _ *textResult) (*mcp.CallToolResult, error) { return plain(any(v)) }, nil
+		return func(v any, _ *textResult) (*mcp.CallToolResult, error) { return plain(v) }, nil
 	}
 	switch {
-	case t.Implements(contentType):
-		return func(v Out, _ *textResult) (*mcp.CallToolResult, error) {
-			return &mcp.CallToolResult{Content: mcp.Contents{any(v).(mcp.Content)}}, nil
-		}, nil
-	case reflect.PointerTo(t).Implements(contentType):
-		return func(v Out, _ *textResult) (*mcp.CallToolResult, error) {
-			return &mcp.CallToolResult{Content: mcp.Contents{any(&v).(mcp.Content)}}, nil
+	case isContent(t):
+		return func(v any, _ *textResult) (*mcp.CallToolResult, error) {
+			c, ok := v.(mcp.Content)
+			if !ok && v != nil {
+				at := reflect.New(t)
+				at.Elem().Set(reflect.ValueOf(v))
+				c = at.Interface().(mcp.Content) // isContent has found it
+			}
+			return &mcp.CallToolResult{Content: mcp.Contents{c}}, nil
 		}, nil
 	case t.Kind() == reflect.Slice && isContent(t.Elem()):
-		return func(v Out, _ *textResult) (*mcp.CallToolResult, error) { return contentList(reflect.ValueOf(v)), nil }, nil
+		return func(v any, _ *textResult) (*mcp.CallToolResult, error) { return contentList(reflect.ValueOf(v)), nil }, nil
 	}
-	return func(v Out, r *textResult) (*mcp.CallToolResult, error) { return r.structured(v, nil) }, t
+	return func(v any, r *textResult) (*mcp.CallToolResult, error) { return r.structured(v, nil) }, t
 }
 
 var contentType = reflect.TypeFor[mcp.Content]()

@@ -104,40 +104,54 @@ func Template[V, Out any](uriTemplate, name string, fn func(ctx context.Context,
 
 // NewTemplate is [Template] with an error in the place of a panic.
 func NewTemplate[V, Out any](uriTemplate, name string, fn func(ctx context.Context, v V) (Out, error)) (*TemplateFeature, error) {
-	compiled, err := uritemplate.Parse(uriTemplate)
+	t, decode, err := typedTemplate(uriTemplate, name, fn == nil, reflect.TypeFor[V](), reflect.TypeFor[Out]())
 	if err != nil {
-		return nil, fmt.Errorf("resource %w", err)
+		return nil, err
 	}
-	if fn == nil {
-		return nil, fmt.Errorf("resource template %q: %w", uriTemplate, errNoFunction)
-	}
-	binder, err := uritemplate.Bind(reflect.TypeFor[V](), compiled)
-	if err != nil {
-		return nil, fmt.Errorf("resource template %q: %w", uriTemplate, err)
-	}
-	conv, err := contentsOf[Out]()
-	if err != nil {
-		return nil, fmt.Errorf("resource template %q: %w", uriTemplate, err)
-	}
-	validate := validatorOf[V]()
-	t := &template{def: &mcp.ResourceTemplate{URITemplate: uriTemplate, Name: name}, compiled: compiled}
 	t.read = func(c *Call, _ string, values uritemplate.Values) (*mcp.ReadResourceResult, error) {
 		var v V
-		if err := binder.Decode(values, &v); err != nil {
-			return nil, mcp.NewError(mcp.CodeInvalidParams, "the URI does not fit the template %s: %v", uriTemplate, err)
-		}
-		if validate != nil {
-			if err := validate(&v); err != nil {
-				return nil, mcp.NewError(mcp.CodeInvalidParams, "the URI does not fit the template %s: %v", uriTemplate, err)
-			}
+		if err := decode(values, &v); err != nil {
+			return nil, err
 		}
 		out, err := fn(c, v)
 		if err != nil {
 			return nil, err
 		}
-		return conv(out)
+		return contents(out)
 	}
 	return &TemplateFeature{t: t}, nil
+}
+
+// typedTemplate returns a template without its function, from the types of its variables and its contents,
+// and what decodes variables into a pointer and validates them. It is not generic, so it is compiled once and
+// not for each template.
+func typedTemplate(uriTemplate, name string, noFunction bool, variables, out reflect.Type) (*template, func(uritemplate.Values, any) error, error) {
+	compiled, err := uritemplate.Parse(uriTemplate)
+	if err != nil {
+		return nil, nil, fmt.Errorf("resource %w", err)
+	}
+	if noFunction {
+		return nil, nil, fmt.Errorf("resource template %q: %w", uriTemplate, errNoFunction)
+	}
+	binder, err := uritemplate.Bind(variables, compiled)
+	if err != nil {
+		return nil, nil, fmt.Errorf("resource template %q: %w", uriTemplate, err)
+	}
+	if err := checkContentsType(out); err != nil {
+		return nil, nil, fmt.Errorf("resource template %q: %w", uriTemplate, err)
+	}
+	validate := validatorOf(variables)
+	t := &template{def: &mcp.ResourceTemplate{URITemplate: uriTemplate, Name: name}, compiled: compiled}
+	return t, func(values uritemplate.Values, at any) error {
+		err := binder.Decode(values, at)
+		if err == nil && validate != nil {
+			err = validate(at)
+		}
+		if err != nil {
+			return mcp.NewError(mcp.CodeInvalidParams, "the URI does not fit the template %s: %v", uriTemplate, err)
+		}
+		return nil
+	}, nil
 }
 
 func (f *TemplateFeature) check() error {

@@ -202,36 +202,12 @@ func Tool[In, Out any](name, description string, fn func(ctx context.Context, in
 // NewTool is [Tool] for tools that are made while a program runs: it returns an
 // error where Tool panics.
 func NewTool[In, Out any](name, description string, fn func(ctx context.Context, in In) (Out, error)) (*ToolFeature, error) {
-	if err := checkToolName(name); err != nil {
-		return nil, err
-	}
-	if fn == nil {
-		return nil, fmt.Errorf("tool %q: %w", name, errNoFunction)
-	}
 	conv, result := outputOf[Out]()
-	if result != nil {
-		if err := checkResult(result); err != nil {
-			return nil, fmt.Errorf("tool %q: result: %w", name, err)
-		}
-	}
-	t := &tool{def: &mcp.Tool{Name: name, Description: description}}
-	t.infer = func(types map[reflect.Type]mcp.RawValue) (in, out *schema.Compiled, err error) {
-		if in, err = argumentsOf(reflect.TypeFor[In](), types); err != nil {
-			return nil, nil, fmt.Errorf("tool %q: arguments: %w", name, err)
-		}
-		if result == nil {
-			return in, nil, nil
-		}
-		if out, err = schema.For(result, &schema.Options{Output: true, Types: types}); err != nil {
-			return nil, nil, fmt.Errorf("tool %q: result: %w", name, err)
-		}
-		return in, out, nil
-	}
-	var err error
-	if t.in, t.out, err = t.infer(nil); err != nil {
+	t, err := typedTool(name, description, fn == nil, reflect.TypeFor[In](), result)
+	if err != nil {
 		return nil, err
 	}
-	validate := validatorOf[In]()
+	validate := validatorOf(reflect.TypeFor[In]())
 	t.call = func(c *Call, in *schema.Compiled, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
 		run := new(struct { // in one piece of memory
 			in  In
@@ -257,6 +233,38 @@ func NewTool[In, Out any](name, description string, fn func(ctx context.Context,
 		return out, err
 	}
 	return &ToolFeature{t: t}, nil
+}
+
+// typedTool returns a tool without its function, from the types of its arguments and of its structured
+// result, nil for none. It is not generic, so it is compiled once and not for each tool.
+func typedTool(name, description string, noFunction bool, arguments, result reflect.Type) (*tool, error) {
+	if err := checkToolName(name); err != nil {
+		return nil, err
+	}
+	if noFunction {
+		return nil, fmt.Errorf("tool %q: %w", name, errNoFunction)
+	}
+	if result != nil {
+		if err := checkResult(result); err != nil {
+			return nil, fmt.Errorf("tool %q: result: %w", name, err)
+		}
+	}
+	t := &tool{def: &mcp.Tool{Name: name, Description: description}}
+	t.infer = func(types map[reflect.Type]mcp.RawValue) (in, out *schema.Compiled, err error) {
+		if in, err = argumentsOf(arguments, types); err != nil {
+			return nil, nil, fmt.Errorf("tool %q: arguments: %w", name, err)
+		}
+		if result == nil {
+			return in, nil, nil
+		}
+		if out, err = schema.For(result, &schema.Options{Output: true, Types: types}); err != nil {
+			return nil, nil, fmt.Errorf("tool %q: result: %w", name, err)
+		}
+		return in, out, nil
+	}
+	var err error
+	t.in, t.out, err = t.infer(nil)
+	return t, err
 }
 
 // toolName is what the specification allows (2025-11-25, server/tools).
