@@ -10,33 +10,33 @@ import (
 // lower case and with single spaces.
 var instructionShapes = []struct {
 	what  string
-	shape *regexp.Regexp
+	shape func() *regexp.Regexp
 }{
-	{"tells the model to set its instructions aside", regexp.MustCompile(
+	{"tells the model to set its instructions aside", lazy(
 		`\b(ignore|disregard|forget|override) (all |any |the |your |every |of |my )*` +
 			`(previous|prior|above|earlier|preceding|other|existing|system|safety) ([a-z]+ )?` +
 			`(instructions?|rules?|prompts?|guidelines?|directions?|constraints?|messages?)`)},
-	{"tells the model what to do before it uses other tools", regexp.MustCompile(
+	{"tells the model what to do before it uses other tools", lazy(
 		`\b(before|prior to|when|whenever|after) (you )?(us|call|invok|execut|runn)(e|ing|s) ` +
 			`(this|any|any other|other|another|every|all) (tools?|functions?)\b`)},
-	{"tells the model to use this tool before or instead of others", regexp.MustCompile(
+	{"tells the model to use this tool before or instead of others", lazy(
 		`\b(always|must|only) (use|call|prefer|invoke|run) this (tool|function|one)? ?(first|instead|over)\b|` +
 			`\b(replaces|overrides|supersedes) (all |any |the |every )?other tools?\b`)},
-	{"tells the model to keep something from the person", regexp.MustCompile(
+	{"tells the model to keep something from the person", lazy(
 		`\b(do not|don't|dont|never|must not|without|avoid|no need to) (ever )?` +
 			`(tell|mention|inform|notify|notifi|reveal|disclos|show|ask|alert|warn)(e|y|ing|ying)?` +
 			`( this| it| that| about| anything| any of this| to| the above)* (to )?(the |your )?` +
 			`(user|person|human|operator)\b`)},
-	{"keeps something secret", regexp.MustCompile(
+	{"keeps something secret", lazy(
 		`\b(keep|do) (this|it|that) (a )?(secret|hidden|confidential|silently|quietly)\b|` +
 			`\bhide (this|it) from\b|\beven if the user\b`)},
-	{"marks a part of the text as important for the model", regexp.MustCompile(
+	{"marks a part of the text as important for the model", lazy(
 		`<\s?/?(important|system|instructions?|secret|critical|admin|hidden|assistant|override)\b[^>]{0,30}>|` +
 			`<\|im_(start|end)\|>|\[/?inst\]`)},
-	{"speaks of the system prompt or of the conversation", regexp.MustCompile(
+	{"speaks of the system prompt or of the conversation", lazy(
 		`\bsystem prompt\b|\b(send|include|pass|attach|append|provide|forward|copy|put) .{0,40}` +
 			`\b(conversation|chat) (history|so far|transcript)\b|\byou are now (a|an|in|the)\b|\bnew instructions:`)},
-	{"names files that hold keys and passwords", regexp.MustCompile(
+	{"names files that hold keys and passwords", lazy(
 		`(~|\$home|/root|/home/[a-z0-9_-]+|\bhome directory)/?\.?(ssh|aws|gnupg|kube|netrc|docker)\b|` +
 			`\.ssh/|\bid_(rsa|ed25519|ecdsa|dsa)\b|\.aws/credentials|/etc/(passwd|shadow)\b|` +
 			`\.cursor/mcp\.json|claude_desktop_config|\b(read|send|contents? of|include) (the |your |a )?\.env\b`)},
@@ -45,7 +45,7 @@ var instructionShapes = []struct {
 // instructions looks for words that give orders to the model.
 func (f *flagger) instructions(t flagText) {
 	for _, s := range instructionShapes {
-		if found := s.shape.FindString(t.text); found != "" {
+		if found := s.shape().FindString(t.text); found != "" {
 			f.add(FlagInstruction, t.path, "The %s says %s, which perhaps %s.", t.path, quoteFlag(found), s.what)
 		}
 	}

@@ -3,7 +3,6 @@ package host
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"strings"
 )
 
@@ -16,7 +15,7 @@ const (
 )
 
 // hashed matches what hashedName ends in.
-var hashed = regexp.MustCompile(`_[0-9a-f]{16}$`)
+var hashed = lazy(`_[0-9a-f]{16}$`)
 
 // modelName makes the name under which the model knows a tool. It is the plain
 // server__tool where that can be split again, else it ends in a hash of
@@ -27,7 +26,7 @@ func modelName(server, tool string) string {
 	s, t := clean(server), clean(tool)
 	name := s + separator + t
 	ambiguous := strings.Contains(s, separator) || strings.HasSuffix(s, "_")
-	if s == server && t == tool && len(name) <= maxModelName && begins(name) && !ambiguous && !hashed.MatchString(name) {
+	if s == server && t == tool && len(name) <= maxModelName && begins(name) && !ambiguous && !hashed().MatchString(name) {
 		return name
 	}
 	return hashedName(server, tool)
@@ -41,7 +40,7 @@ func hashedName(server, tool string) string {
 // plainName makes the name under which the model knows a tool that a server names in a request
 // of its own: the name itself where every provider takes it, else one that ends in a hash of it.
 func plainName(name string) string {
-	if c := clean(name); c != name || len(name) > maxModelName || !begins(name) || hashed.MatchString(name) {
+	if c := clean(name); c != name || len(name) > maxModelName || !begins(name) || hashed().MatchString(name) {
 		return withHash(c, name)
 	}
 	return name

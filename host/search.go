@@ -141,7 +141,7 @@ type termMatch struct {
 // with.
 func (x *index) matches(term string) []termMatch {
 	list := []termMatch{{term, 1}}
-	for _, s := range synonyms[term] {
+	for _, s := range synonyms()[term] {
 		list = append(list, termMatch{s, synonymWeight})
 	}
 	if len(term) < 3 {
@@ -245,7 +245,7 @@ func argumentTerms(raw mcp.RawValue, depth int, left *int, fields *[fieldCount][
 // left out, unless there are no others.
 func queryTerms(query string) []string {
 	all := splitTerms(query)
-	terms := slices.DeleteFunc(slices.Clone(all), func(t string) bool { return emptyWords[t] })
+	terms := slices.DeleteFunc(slices.Clone(all), func(t string) bool { return emptyWords()[t] })
 	if len(terms) == 0 {
 		terms = all
 	}

@@ -2,7 +2,6 @@ package host
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,18 +23,18 @@ type Secret struct {
 const maxSecrets = 16
 
 // secretName matches names of members that usually hold a secret.
-var secretName = regexp.MustCompile(`(?i)passw(or)?d|passphrase|^pwd$|[_-]pwd$|secret|token$|` +
+var secretName = lazy(`(?i)passw(or)?d|passphrase|^pwd$|[_-]pwd$|secret|token$|` +
 	`api_?-?key|private_?-?key|access_?-?key|account_?-?key|signing_?-?key|encryption_?-?key|` +
 	`connection_?-?string|^authorization$|credential|^cookie$|^pin$`)
 
 // publicName matches names that end like those of secrets and hold none: the
 // tokens that lists are paged with, and those of texts.
-var publicName = regexp.MustCompile(`(?i)(page|paging|next|prev(ious)?|continuation|continue|sync|cursor|resume|` +
+var publicName = lazy(`(?i)(page|paging|next|prev(ious)?|continuation|continue|sync|cursor|resume|` +
 	`delta|progress|stop|end|max|eos|bos|pad|unk)[_-]?token$`)
 
 // SecretName reports whether the name of a field usually means a secret.
 func SecretName(name string) bool {
-	return secretName.MatchString(name) && !publicName.MatchString(name)
+	return secretName().MatchString(name) && !publicName().MatchString(name)
 }
 
 // SecretProperty reports whether the name or title of a field of a form usually means a secret, or
@@ -200,11 +199,11 @@ func mergeSpans(spans, more []secretSpan) []secretSpan {
 }
 
 var (
-	privateKeyBegin = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
-	privateKeyEnd   = regexp.MustCompile(`-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
+	privateKeyBegin = lazy(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
+	privateKeyEnd   = lazy(`-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
 	// privateKeyBody is the beginning of a key that was cut off, in lines of
 	// which the ends may be escaped.
-	privateKeyBody = regexp.MustCompile(`^(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{16,})+`)
+	privateKeyBody = lazy(`^(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{16,})+`)
 )
 
 // privateKeys finds private keys in PEM or in the armor of OpenPGP, also those
@@ -214,7 +213,7 @@ func privateKeys(text string) []secretSpan {
 		return nil
 	}
 	var spans []secretSpan
-	begins := privateKeyBegin.FindAllStringIndex(text, -1)
+	begins := privateKeyBegin().FindAllStringIndex(text, -1)
 	for i, begin := range begins {
 		limit := len(text)
 		if i+1 < len(begins) {
@@ -222,9 +221,9 @@ func privateKeys(text string) []secretSpan {
 		}
 		rest := text[begin[1]:limit]
 		span := secretSpan{begin[0], begin[1], "a private key"}
-		if end := privateKeyEnd.FindStringIndex(rest); end != nil {
+		if end := privateKeyEnd().FindStringIndex(rest); end != nil {
 			span.end += end[1]
-		} else if body := privateKeyBody.FindStringIndex(rest); body != nil {
+		} else if body := privateKeyBody().FindStringIndex(rest); body != nil {
 			span.end += body[1]
 		}
 		spans = append(spans, span)

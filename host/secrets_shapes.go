@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // A secretShape is a well-known form of a secret. The last group of the
@@ -13,7 +14,7 @@ import (
 type secretShape struct {
 	kind  string   // with its article
 	parts []string // one of them is in every text that has the shape
-	shape *regexp.Regexp
+	shape func() *regexp.Regexp
 	check func(secret string) bool // nil takes all
 }
 
@@ -26,8 +27,8 @@ func (s *secretShape) find(text string) []secretSpan {
 		return nil
 	}
 	var spans []secretSpan
-	for _, m := range s.shape.FindAllStringSubmatchIndex(text, -1) {
-		if len(m) == 6 && publicName.MatchString(text[m[2]:m[3]]) {
+	for _, m := range s.shape().FindAllStringSubmatchIndex(text, -1) {
+		if len(m) == 6 && publicName().MatchString(text[m[2]:m[3]]) {
 			continue
 		}
 		m = m[len(m)-2:]
@@ -43,117 +44,124 @@ var secretShapes = []secretShape{
 	{
 		"an AWS access key",
 		[]string{"AKIA", "ASIA", "ABIA", "ACCA"},
-		regexp.MustCompile(`\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b`), nil,
+		lazy(`\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b`), nil,
 	},
 	{
 		"an AWS secret key",
 		[]string{"ecret", "ECRET"},
-		regexp.MustCompile(`(?i)aws_?-?secret_?-?(?:access_?-?)?key` +
+		lazy(`(?i)aws_?-?secret_?-?(?:access_?-?)?key` +
 			`["']?\s{0,4}[:=]\s{0,4}["']?([A-Za-z0-9/+]{40})\b`), random,
 	},
 	{
 		"a GitHub token",
 		[]string{"gh", "github_pat_"},
-		regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`), nil,
+		lazy(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`), nil,
 	},
 	{
 		"a GitLab token",
 		[]string{"gl"},
-		regexp.MustCompile(`\bgl(?:pat|rt|dt|cbt|ptt|ft|soat|agent|oas)-[A-Za-z0-9_-]{20,}`), nil,
+		lazy(`\bgl(?:pat|rt|dt|cbt|ptt|ft|soat|agent|oas)-[A-Za-z0-9_-]{20,}`), nil,
 	},
 	{
 		"a Slack token",
 		[]string{"xox", "xapp-"},
-		regexp.MustCompile(`\b(?:xox[abceoprs]-(?:[a-z]-)?|xapp-\d-)[A-Za-z0-9-]{10,}`), nil,
+		lazy(`\b(?:xox[abceoprs]-(?:[a-z]-)?|xapp-\d-)[A-Za-z0-9-]{10,}`), nil,
 	},
 	{
 		"a Slack webhook",
 		[]string{"hooks.slack.com"},
-		regexp.MustCompile(`hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9+/]{20,})`), nil,
+		lazy(`hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9+/]{20,})`), nil,
 	},
 	{
 		"a Stripe key",
 		[]string{"_live_", "_test_", "whsec_"},
-		regexp.MustCompile(`\b(?:[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{24,})`), nil,
+		lazy(`\b(?:[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{24,})`), nil,
 	},
-	{"an Anthropic API key", []string{"sk-ant-"}, regexp.MustCompile(`\bsk-ant-[A-Za-z0-9_-]{20,}`), nil},
+	{"an Anthropic API key", []string{"sk-ant-"}, lazy(`\bsk-ant-[A-Za-z0-9_-]{20,}`), nil},
 	{
 		"an OpenAI API key",
 		[]string{"sk-proj-", "sk-svcacct-", "sk-admin-"},
-		regexp.MustCompile(`\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}`), nil,
+		lazy(`\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}`), nil,
 	},
-	{"an API key", []string{"sk-"}, regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`), mixed},
-	{"a Google API key", []string{"AIza"}, regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{30,}`), nil},
+	{"an API key", []string{"sk-"}, lazy(`\bsk-[A-Za-z0-9_-]{20,}`), mixed},
+	{"a Google API key", []string{"AIza"}, lazy(`\bAIza[A-Za-z0-9_-]{30,}`), nil},
 	{
 		"a Google OAuth secret",
 		[]string{"GOCSPX-", "ya29."},
-		regexp.MustCompile(`\b(?:GOCSPX-[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{20,})`), nil,
+		lazy(`\b(?:GOCSPX-[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{20,})`), nil,
 	},
-	{"an npm token", []string{"npm_"}, regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}\b`), nil},
-	{"a PyPI token", []string{"pypi-"}, regexp.MustCompile(`\bpypi-[A-Za-z0-9_-]{32,}`), mixed},
-	{"a Hugging Face token", []string{"hf_"}, regexp.MustCompile(`\bhf_[A-Za-z0-9]{30,}\b`), nil},
+	{"an npm token", []string{"npm_"}, lazy(`\bnpm_[A-Za-z0-9]{36}\b`), nil},
+	{"a PyPI token", []string{"pypi-"}, lazy(`\bpypi-[A-Za-z0-9_-]{32,}`), mixed},
+	{"a Hugging Face token", []string{"hf_"}, lazy(`\bhf_[A-Za-z0-9]{30,}\b`), nil},
 	{
 		"a SendGrid API key",
 		[]string{"SG."},
-		regexp.MustCompile(`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{32,}`), nil,
+		lazy(`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{32,}`), nil,
 	},
-	{"a Telegram bot token", []string{":AA"}, regexp.MustCompile(`\b\d{8,10}:AA[A-Za-z0-9_-]{32,}`), nil},
+	{"a Telegram bot token", []string{":AA"}, lazy(`\b\d{8,10}:AA[A-Za-z0-9_-]{32,}`), nil},
 	{
 		"a cloud provider's token",
 		[]string{"dop_v1_", "shpat_", "shpss_", "dapi", "hvs.", "PMAK-", "lin_api_", "ntn_", "glc_", "glsa_"},
-		regexp.MustCompile(`\b(?:dop_v1_[a-f0-9]{64}|shp(?:at|ss)_[a-fA-F0-9]{32}|dapi[a-f0-9]{32}|` +
+		lazy(`\b(?:dop_v1_[a-f0-9]{64}|shp(?:at|ss)_[a-fA-F0-9]{32}|dapi[a-f0-9]{32}|` +
 			`hvs\.[A-Za-z0-9_-]{24,}|PMAK-[a-f0-9-]{40,}|lin_api_[A-Za-z0-9]{32,}|ntn_[A-Za-z0-9]{40,}|gl(?:c|sa)_[A-Za-z0-9+/=_]{32,})`), nil,
 	},
 	{
 		"an age secret key",
 		[]string{"AGE-SECRET-KEY-"},
-		regexp.MustCompile(`\bAGE-SECRET-KEY-1[0-9A-Z]{40,}`), nil,
+		lazy(`\bAGE-SECRET-KEY-1[0-9A-Z]{40,}`), nil,
 	},
 	{
 		"a signed token (JWT)",
 		[]string{"eyJ"},
-		regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), nil,
+		lazy(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), nil,
 	},
 	{
 		"an Azure key",
 		[]string{"ccount", "haredAccess"},
-		regexp.MustCompile(`(?i)\b(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/]{40,}={0,2})`), nil,
+		lazy(`(?i)\b(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/]{40,}={0,2})`), nil,
 	},
 	{
 		"a bearer token",
 		[]string{"earer", "EARER"},
-		regexp.MustCompile(`(?i)\bbearer[ :]{1,2}([A-Za-z0-9._~+/-]{16,}=*)`), mixed,
+		lazy(`(?i)\bbearer[ :]{1,2}([A-Za-z0-9._~+/-]{16,}=*)`), mixed,
 	},
 	{
 		"a basic credential",
 		[]string{"asic", "ASIC"},
-		regexp.MustCompile(`(?i)\bbasic ([A-Za-z0-9+/]{8,}={0,2})`), basicCredential,
+		lazy(`(?i)\bbasic ([A-Za-z0-9+/]{8,}={0,2})`), basicCredential,
 	},
 	{
 		"a password in a URL",
 		[]string{"://"},
-		regexp.MustCompile(`\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@"'<>]*:([^\s/?#@"'<>]+)@`), notPlaceholder,
+		lazy(`\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@"'<>]*:([^\s/?#@"'<>]+)@`), notPlaceholder,
 	},
 	{
 		"a token in a URL",
 		[]string{"=", "%3D"},
-		regexp.MustCompile(`(?i)[?&](?:access_?token|refresh_?token|id_?token|token|auth|` +
+		lazy(`(?i)[?&](?:access_?token|refresh_?token|id_?token|token|auth|` +
 			`api_?-?key|key|secret|client_?secret|password|passwd|pwd|sig|signature|x-amz-signature|x-amz-security-token|x-goog-signature|code)=([A-Za-z0-9._~%+/=-]{12,})`), mixed,
 	},
 	{
 		"a password or token beside its name",
 		[]string{":", "="},
-		regexp.MustCompile(`(?i)([a-z0-9_-]*(?:passw(?:or)?d|passphrase|secret|token|api_?-?key|access_?-?key|` +
+		lazy(`(?i)([a-z0-9_-]*(?:passw(?:or)?d|passphrase|secret|token|api_?-?key|access_?-?key|` +
 			`private_?-?key|auth_?-?key|signing_?-?key|encryption_?-?key|pwd|credentials?))` +
 			`\\?["']?\s{0,4}(?:=>|[:=])\s{0,4}\\?["']?([^\s"'` + "`" + `,;&<>(){}\[\]\\]{12,})`), random,
 	},
 }
 
+// lazy compiles an expression when it is first used: a program that needs few of them starts sooner.
+//
+//go:noinline // it would be three functions for each expression
+func lazy(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
+
 // Shapes that are random-looking and no secrets.
 var (
-	uuidShape  = regexp.MustCompile(`(?i)^\{?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\}?$`)
-	wordsShape = regexp.MustCompile(`^[A-Za-z]+[0-9]{0,4}(?:[-_.:][A-Za-z]*[0-9]{0,4})*$`)
-	publicText = regexp.MustCompile(`(?i)your|example\.|changeme|placeholder|redacted|xxxx|\*\*\*|\.\.\.|…|` +
+	uuidShape  = lazy(`(?i)^\{?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\}?$`)
+	wordsShape = lazy(`^[A-Za-z]+[0-9]{0,4}(?:[-_.:][A-Za-z]*[0-9]{0,4})*$`)
+	publicText = lazy(`(?i)your|example\.|changeme|placeholder|redacted|xxxx|\*\*\*|\.\.\.|…|` +
 		`^\$|%[a-z_]+%|^https?://|^/|^\./|^<|^sha(256|384|512)[:-]`)
 )
 
@@ -163,7 +171,7 @@ func notPlaceholder(s string) bool {
 	case "password", "passwd", "pass", "secret":
 		return false
 	}
-	return !publicText.MatchString(s)
+	return !publicText().MatchString(s)
 }
 
 // mixed reports whether s has both letters and digits, as keys have and words
@@ -176,7 +184,7 @@ func mixed(s string) bool {
 // random reports whether s looks as if it was made by chance: letters and
 // digits, at least three bits for each character, and no identifier.
 func random(s string) bool {
-	return mixed(s) && !uuidShape.MatchString(s) && !wordsShape.MatchString(s) && entropy(s) >= 3
+	return mixed(s) && !uuidShape().MatchString(s) && !wordsShape().MatchString(s) && entropy(s) >= 3
 }
 
 // entropy returns the bits for each byte of s, by how often each occurs.

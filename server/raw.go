@@ -205,7 +205,7 @@ func NewRawTemplate(def mcp.ResourceTemplate, fn func(ctx context.Context, uri s
 // in one call of [Server.TryAdd], which refuses two of a name; in two calls the
 // second takes the place of the first.
 func LegalName(text string) string {
-	if toolName.MatchString(text) && strings.Trim(text, "_-.") != "" {
+	if isToolName(text) && strings.Trim(text, "_-.") != "" {
 		return text
 	}
 	parts := strings.FieldsFunc(text, func(r rune) bool {

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"regexp"
+	"sync"
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
@@ -13,10 +14,17 @@ import (
 const secretWords = `(?:password|passwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|token|authorization|cookie|credential)`
 
 var (
-	secretName  = regexp.MustCompile(`(?i)` + secretWords)
-	secretPair  = regexp.MustCompile(`(?i)(` + secretWords + `["'\\]*\s*[:=]\s*)(?:(\\*")[^"\\]+|(\\*')[^'\\]+|(?:(?:bearer|basic)\s+)?[^"'\\\s,;&{}\[\]]+)`)
-	secretValue = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
+	secretName  = lazy(`(?i)` + secretWords)
+	secretPair  = lazy(`(?i)(` + secretWords + `["'\\]*\s*[:=]\s*)(?:(\\*")[^"\\]+|(\\*')[^'\\]+|(?:(?:bearer|basic)\s+)?[^"'\\\s,;&{}\[\]]+)`)
+	secretValue = lazy(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
 )
+
+// lazy compiles an expression when it is first used: most servers log no data.
+//
+//go:noinline // it would be three functions for each expression
+func lazy(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 const redacted = "[redacted]"
 
@@ -40,7 +48,7 @@ func appendScrubbed(dst []byte, raw mcp.RawValue) []byte {
 				dst = append(dst, ',')
 			}
 			dst = append(wire.AppendString(dst, name), ':')
-			if secretName.MatchString(name) {
+			if secretName().MatchString(name) {
 				dst = wire.AppendString(dst, redacted)
 				continue
 			}
@@ -63,8 +71,8 @@ func appendScrubbed(dst []byte, raw mcp.RawValue) []byte {
 	case '"':
 		// What the literal means, not how it is written: an escape cut in two
 		// would be no JSON.
-		text := secretPair.ReplaceAllString(wire.Text(raw), "${1}${2}${3}"+redacted)
-		return wire.AppendString(dst, secretValue.ReplaceAllString(text, "$1 "+redacted))
+		text := secretPair().ReplaceAllString(wire.Text(raw), "${1}${2}${3}"+redacted)
+		return wire.AppendString(dst, secretValue().ReplaceAllString(text, "$1 "+redacted))
 	default:
 		return append(dst, raw...)
 	}

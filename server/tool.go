@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/parley-mcp/parley/internal/wire"
@@ -267,11 +267,14 @@ func typedTool(name, description string, noFunction bool, arguments, result refl
 	return t, err
 }
 
-// toolName is what the specification allows (2025-11-25, server/tools).
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+// isToolName reports whether the specification allows a name (2025-11-25, server/tools).
+func isToolName(name string) bool {
+	const most, letters = 128, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+	return name != "" && len(name) <= most && strings.Trim(name, letters) == ""
+}
 
 func checkToolName(name string) error {
-	if !toolName.MatchString(name) {
+	if !isToolName(name) {
 		return fmt.Errorf("tool name %q: use 1 to 128 letters, digits, _, - and . (LegalName makes such a name of any text)", clip(name))
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -18,12 +19,14 @@ var (
 	//go:embed page.css
 	pageStyle string
 
-	pages = template.Must(template.New("pages").Funcs(template.FuncMap{
-		"day":   func(t time.Time) string { return t.Format(time.DateOnly) },
-		"exact": func(t time.Time) string { return t.Format(time.RFC3339) },
-		"time":  func(t time.Time) string { return t.Format("2006-01-02 15:04 UTC") },
-		"style": func() template.CSS { return template.CSS(pageStyle) }, // #nosec G203 -- our own file
-	}).Parse(pageText))
+	pages = sync.OnceValue(func() *template.Template {
+		return template.Must(template.New("pages").Funcs(template.FuncMap{
+			"day":   func(t time.Time) string { return t.Format(time.DateOnly) },
+			"exact": func(t time.Time) string { return t.Format(time.RFC3339) },
+			"time":  func(t time.Time) string { return t.Format("2006-01-02 15:04 UTC") },
+			"style": func() template.CSS { return template.CSS(pageStyle) }, // #nosec G203 -- our own file
+		}).Parse(pageText))
+	})
 
 	pagePolicy = makePolicy(pageStyle)
 )
@@ -66,7 +69,7 @@ type message struct{ Title, Text, Link, LinkText string }
 
 func (s *Server) writePage(w http.ResponseWriter, status int, name string, data any) {
 	var page bytes.Buffer
-	if err := pages.ExecuteTemplate(&page, name, data); err != nil {
+	if err := pages().ExecuteTemplate(&page, name, data); err != nil {
 		s.log.Error("writing a page", "page", name, "error", err.Error())
 		http.Error(w, "something went wrong", http.StatusInternalServerError)
 		return

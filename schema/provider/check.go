@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/parley-mcp/parley/internal/schematext"
 	"github.com/parley-mcp/parley/mcp"
@@ -31,18 +32,22 @@ func Check(t *mcp.Tool, p Profile) ([]Loss, error) {
 	return append(list, losses...), err
 }
 
-// toolNames are what matches ToolNames, and in words.
-var toolNames = map[ToolNames]struct {
+// A nameRule is what matches one of ToolNames, and in words.
+type nameRule struct {
 	pattern *regexp.Regexp
 	words   string
-}{
-	ToolNamesPlain: {regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`), "names of tools are 1 to 64 letters, digits, _ or -"},
-	ToolNamesBegun: {regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`), "names of tools are 1 to 64 letters, digits, _, ., : or -, and begin with a letter or _"},
 }
+
+var nameRules = sync.OnceValue(func() map[ToolNames]nameRule {
+	return map[ToolNames]nameRule{
+		ToolNamesPlain: {regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`), "names of tools are 1 to 64 letters, digits, _ or -"},
+		ToolNamesBegun: {regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`), "names of tools are 1 to 64 letters, digits, _, ., : or -, and begin with a letter or _"},
+	}
+})
 
 // refusesName says why a tool cannot have its name, or returns nil.
 func (p *Profile) refusesName(name string) *Loss {
-	rule, ok := toolNames[p.ToolNames]
+	rule, ok := nameRules()[p.ToolNames]
 	if !ok || rule.pattern.MatchString(name) {
 		return nil
 	}

@@ -148,7 +148,7 @@ func (n *reduction) names() {
 
 // takesName reports whether a field may be called that.
 func (n *reduction) takesName(name string) bool {
-	return n.depth > 0 || n.r.profile.Names == NamesAny || plainName.MatchString(name)
+	return n.depth > 0 || n.r.profile.Names == NamesAny || isPlain(name)
 }
 
 // bounds writes an exclusive bound as an ordinary one if it is not taken.

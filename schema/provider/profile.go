@@ -1,8 +1,8 @@
 package provider
 
 import (
-	"regexp"
 	"slices"
+	"strings"
 )
 
 // A Profile says which JSON Schemas a provider of models takes as the
@@ -106,8 +106,11 @@ const (
 	NamesPlain
 )
 
-// plainName matches NamesPlain.
-var plainName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+// isPlain reports whether a name is one of NamesPlain.
+func isPlain(name string) bool {
+	const most, letters = 64, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+	return name != "" && len(name) <= most && strings.Trim(name, letters) == ""
+}
 
 // ToolNames says what tools may be called.
 type ToolNames int

@@ -30,8 +30,10 @@ var crashed = []string{"panic: ", "fatal error: "}
 // trace are lines around the one that says why a program crashed: stack frames
 // of Go, and remarks of go run, Node and Rust. Frames of other languages are
 // indented.
-var trace = regexp.MustCompile(`^(goroutine \d+ .*:|created by .*|(panic|[^\s(]+\.\S*)\(.*\)|\[signal .*\]|runtime stack:` +
-	`|\.\.\..*frames elided\.\.\.|[a-z0-9]+ +0x[0-9a-f]+|exit status \d+|[)\]}]+|Node\.js v\d.*|note: run with .*)$`)
+var trace = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(goroutine \d+ .*:|created by .*|(panic|[^\s(]+\.\S*)\(.*\)|\[signal .*\]|runtime stack:` +
+		`|\.\.\..*frames elided\.\.\.|[a-z0-9]+ +0x[0-9a-f]+|exit status \d+|[)\]}]+|Node\.js v\d.*|note: run with .*)$`)
+})
 
 // A stderr reads what a child says on standard error, all of it, always, so
 // that the child never waits for us to listen.
@@ -86,7 +88,7 @@ func (s *stderr) take(line string, cut bool) {
 func (s *stderr) note(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	frame := strings.ContainsAny(line[:1], " \t") || trace.MatchString(line)
+	frame := strings.ContainsAny(line[:1], " \t") || trace().MatchString(line)
 	if slices.ContainsFunc(crashed, func(begin string) bool { return strings.HasPrefix(line, begin) }) {
 		s.crash, s.after, frame = line, 0, false
 	} else if !frame {

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/parley-mcp/parley/internal/wire"
@@ -93,7 +94,7 @@ func (x *clientCall) known(in *jsonrpc.Incoming, err error) (*jsonrpc.Incoming, 
 	if err != nil || !x.s.tracked() {
 		return in, err
 	}
-	if e := in.Error; e != nil && (!slices.Contains(otherReasons, e.Code) || uninitialized.MatchString(e.Message)) && x.forgotten(e.Message) {
+	if e := in.Error; e != nil && (!slices.Contains(otherReasons, e.Code) || uninitialized().MatchString(e.Message)) && x.forgotten(e.Message) {
 		return nil, x.lost(in.Error)
 	}
 	return in, nil
@@ -126,18 +127,23 @@ func (x *clientCall) lost(cause error) error {
 	return fmt.Errorf("%w: %w", transport.ErrInterrupted, lost)
 }
 
-// uninitialized matches what a server writes that has begun again, and waits for initialize.
-var uninitialized = regexp.MustCompile(`(?i)\b(server|session) (is )?not initialized\b`)
+// notInitialized is what a server writes that has begun again, and waits for initialize.
+const notInitialized = `(?i)\b(server|session) (is )?not initialized\b`
+
+// The expressions are compiled when they are first needed: most sessions stay known.
+var uninitialized = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(notInitialized) })
 
 // unknownSession matches what servers write when they do not know the id of a session:
 // "No valid session ID provided", "Session not found", "Invalid session ID", "sessionId not found".
-var unknownSession = regexp.MustCompile(`\b(unknown|unrecognized|expired|no such|no valid|invalid|invalid or missing|missing or invalid) ` +
-	`(mcp )?session( id)?( provided)? ?($|[.:;,()}!])` +
-	`|\bno (valid|active) (mcp )?session( id)?\b` +
-	`|\binvalid (mcp )?request or session\b` +
-	`|` + uninitialized.String() +
-	`|\bsession( with)?( id)?( is| was| has| has been| does)? ` +
-	`(not (found|valid|known|exist|recognized)|doesn t exist|unknown|invalid|expired|terminated|no longer (valid|known|exists))\b`)
+var unknownSession = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b(unknown|unrecognized|expired|no such|no valid|invalid|invalid or missing|missing or invalid) ` +
+		`(mcp )?session( id)?( provided)? ?($|[.:;,()}!])` +
+		`|\bno (valid|active) (mcp )?session( id)?\b` +
+		`|\binvalid (mcp )?request or session\b` +
+		`|` + notInitialized +
+		`|\bsession( with)?( id)?( is| was| has| has been| does)? ` +
+		`(not (found|valid|known|exist|recognized)|doesn t exist|unknown|invalid|expired|terminated|no longer (valid|known|exists))\b`)
+})
 
 // askSession finds out with a ping whether the server knows the session, where 404 to a GET
 // leaves that open. If it does not, the link is over, and why is the error.
@@ -187,5 +193,5 @@ func (x *clientCall) forgotten(words string) bool {
 	}
 	words = strings.ToLower(strings.ReplaceAll(words[:min(len(words), maxWords)], x.s.id, ""))
 	words = strings.Join(strings.FieldsFunc(words, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`_-", r) }), " ")
-	return unknownSession.MatchString(strings.ReplaceAll(words, "sessionid", "session id"))
+	return unknownSession().MatchString(strings.ReplaceAll(words, "sessionid", "session id"))
 }

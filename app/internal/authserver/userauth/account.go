@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/parley-mcp/parley/oauth/issuer"
@@ -261,14 +262,15 @@ func (p *Passwords) say(w http.ResponseWriter, v *issuer.AccountVisit, status in
 
 func writeAccountPage(w http.ResponseWriter, v *issuer.AccountVisit, status int, title, name string, data any) {
 	var body bytes.Buffer
-	if err := accountPages.ExecuteTemplate(&body, name, data); err != nil {
+	if err := accountPages().ExecuteTemplate(&body, name, data); err != nil {
 		http.Error(w, "something went wrong", http.StatusInternalServerError)
 		return
 	}
 	v.Page(w, status, title, template.HTML(body.String()))
 }
 
-var accountPages = template.Must(template.New("account").Parse(`{{define "message"}}<p role="alert">{{.Text}}</p>
+var accountPages = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("account").Parse(`{{define "message"}}<p role="alert">{{.Text}}</p>
 {{if .Link}}<p><a href="{{.Link}}">{{.LinkText}}</a></p>
 {{end}}{{end}}
 
@@ -294,3 +296,4 @@ var accountPages = template.Must(template.New("account").Parse(`{{define "messag
 </form>
 {{if .Back}}<p><a href="{{.Back}}">Back to your account</a></p>
 {{end}}{{end}}`))
+})

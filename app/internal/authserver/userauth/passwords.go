@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/parley-mcp/parley/oauth/issuer"
@@ -210,7 +211,7 @@ func (p *Passwords) show(w http.ResponseWriter, v *issuer.Visit, status int, nam
 		name = ""
 	}
 	var body bytes.Buffer
-	err := passwordPage.Execute(&body, &passwordForm{
+	err := passwordPage().Execute(&body, &passwordForm{
 		Action: v.Action(""), CSRF: v.CSRF(), Name: name, Wrong: wrong, Client: cmp.Or(v.Client, v.Host), Verified: v.Verified,
 	})
 	if err != nil {
@@ -220,7 +221,8 @@ func (p *Passwords) show(w http.ResponseWriter, v *issuer.Visit, status int, nam
 	v.Page(w, status, "Sign in", template.HTML(body.String()))
 }
 
-var passwordPage = template.Must(template.New("password").Parse(`{{if .Client}}<p>to continue to <strong>{{.Client}}</strong>
+var passwordPage = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("password").Parse(`{{if .Client}}<p>to continue to <strong>{{.Client}}</strong>
 {{- if not .Verified}} <span class="mark">unverified</span>{{end}}</p>
 {{end}}{{if .Wrong}}<p class="warn" role="alert">{{.Wrong}}</p>
 {{end}}<form method="post" action="{{.Action}}">
@@ -234,3 +236,4 @@ var passwordPage = template.Must(template.New("password").Parse(`{{if .Client}}<
 <button name="answer" value="cancel" formnovalidate>Cancel</button>
 </div>
 </form>`))
+})

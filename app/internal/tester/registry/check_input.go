@@ -2,7 +2,6 @@ package registry
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,16 +24,16 @@ func with(a, b shape) shape {
 }
 
 var (
-	brace       = regexp.MustCompile(`\{([^{}]+)\}`)
-	variable    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
-	environment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	secretName  = regexp.MustCompile(`(?i)token|secret|passw(or)?d|passphrase|api_?-?key|private_?-?key|credential|authorization`)
+	brace       = lazy(`\{([^{}]+)\}`)
+	variable    = lazy(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+	environment = lazy(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	secretName  = lazy(`(?i)token|secret|passw(or)?d|passphrase|api_?-?key|private_?-?key|credential|authorization`)
 )
 
 // braces are the names that stand in braces in a text.
 func braces(text string) []string {
 	var names []string
-	for _, m := range brace.FindAllStringSubmatch(text, -1) {
+	for _, m := range brace().FindAllStringSubmatch(text, -1) {
 		names = append(names, m[1])
 	}
 	return names
@@ -71,7 +70,7 @@ func keyed(items []location, duplicate string, key func(string) string, check fu
 			name.fail(duplicate, "remove one of them", "duplicate %s", quoted(name.n.text))
 		}
 		seen[key(name.n.text)] = true
-		if secretName.MatchString(name.n.text) && !item.flag("isSecret") && item.text("value") == "" {
+		if secretName().MatchString(name.n.text) && !item.flag("isSecret") && item.text("value") == "" {
 			name.warn("secret-unmarked", `add "isSecret": true`, "%s looks like a secret, but is not marked as one", quoted(name.n.text))
 		}
 	}
@@ -82,7 +81,7 @@ func (s location) environmentName() {
 	switch {
 	case strings.ContainsAny(s.n.text, "= \t\r\n\x00"):
 		s.fail("variable-name", fix, "%s is not a valid name of an environment variable", quoted(s.n.text))
-	case !environment.MatchString(s.n.text):
+	case !environment().MatchString(s.n.text):
 		s.warn("variable-name", fix, "shells cannot set the environment variable %s", quoted(s.n.text))
 	}
 }
@@ -140,7 +139,7 @@ func (s location) named() {
 			v.fail("argument-value", "write only the value", "the field %s begins with the name of the argument", member)
 		}
 	}
-	if secretName.MatchString(name) && !s.flag("isSecret") && s.text("value") == "" {
+	if secretName().MatchString(name) && !s.flag("isSecret") && s.text("value") == "" {
 		at.warn("secret-unmarked", `add "isSecret": true`, "%s looks like a secret, but is not marked as one", quoted(name))
 	}
 }
@@ -239,7 +238,7 @@ func (s location) variables(members shape) {
 		return
 	}
 	for _, name := range braces(at.n.text) {
-		if !names[name] && variable.MatchString(name) {
+		if !names[name] && variable().MatchString(name) {
 			at.warn("variable-unknown", "add it to variables, or remove the braces", "%s in the value is not a variable", quoted("{"+name+"}"))
 		}
 	}

@@ -3,7 +3,6 @@ package registry
 import (
 	"net"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -19,10 +18,10 @@ var (
 )
 
 var (
-	sha256Text   = regexp.MustCompile(`^[a-f0-9]{64}$`)
-	ociReference = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._/:-]*?(:[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127})?(@sha256:[a-f0-9]{64})?$`)
-	httpURL      = regexp.MustCompile(`^https?://\S+$`)
-	headerName   = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	sha256Text   = lazy(`^[a-f0-9]{64}$`)
+	ociReference = lazy(`^[a-zA-Z0-9][a-zA-Z0-9._/:-]*?(:[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127})?(@sha256:[a-f0-9]{64})?$`)
+	httpURL      = lazy(`^https?://\S+$`)
+	headerName   = lazy("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
 // A registryType is what packages of a type must have and must not.
@@ -58,7 +57,7 @@ func (s location) packaged() {
 	if v, ok := s.get("version", isString); ok && v.length(1, 255) {
 		v.version()
 	}
-	if h, ok := s.get("fileSha256", isString); ok && !sha256Text.MatchString(h.n.text) {
+	if h, ok := s.get("fileSha256", isString); ok && !sha256Text().MatchString(h.n.text) {
 		h.fail("hash", "write the SHA-256 of the file: 64 hexadecimal digits in lower case", "invalid SHA-256 hash")
 	}
 	if b, ok := s.get("registryBaseUrl", isString); ok {
@@ -129,7 +128,7 @@ func (s location) identifier(registry string) {
 // image checks a reference of an image, which must say which one.
 func (s location) image() {
 	const fix = "write it like ghcr.io/ada/words:1.0.2"
-	m := ociReference.FindStringSubmatch(s.n.text)
+	m := ociReference().FindStringSubmatch(s.n.text)
 	switch {
 	case m == nil || strings.Contains(s.n.text, "://"):
 		s.fail("identifier", fix, "%s is not an image reference", quoted(s.n.text))
@@ -218,9 +217,9 @@ func (s location) address(names map[string]bool, where string) {
 	if !at.length(1, maxURL) {
 		return
 	}
-	u, err := url.Parse(brace.ReplaceAllString(at.n.text, "1"))
+	u, err := url.Parse(brace().ReplaceAllString(at.n.text, "1"))
 	switch {
-	case !httpURL.MatchString(at.n.text) || err != nil || u.Host == "":
+	case !httpURL().MatchString(at.n.text) || err != nil || u.Host == "":
 		at.fail("url", "write it like https://example.com/mcp", "%s is not an http or https URL", quoted(at.n.text))
 	case u.User != nil:
 		at.fail("url-user", "remove user and password; authenticate with headers", "the URL contains a user or a password, but the file is public")
@@ -234,7 +233,7 @@ func (s location) address(names map[string]bool, where string) {
 
 // public checks that others can reach a URL.
 func (s location) public() {
-	u, err := url.Parse(brace.ReplaceAllString(s.n.text, "1"))
+	u, err := url.Parse(brace().ReplaceAllString(s.n.text, "1"))
 	if err != nil || u.Host == "" {
 		return // it has been said
 	}
@@ -251,7 +250,7 @@ func (s location) public() {
 // headers checks those that a client sends.
 func (s location) headers() {
 	keyed(s.list("headers"), "duplicate-header", strings.ToLower, func(name location) {
-		if !headerName.MatchString(name.n.text) {
+		if !headerName().MatchString(name.n.text) {
 			name.fail("header-name", "write it like X-API-Key", "%s is not a valid header name", quoted(name.n.text))
 		}
 	})

@@ -7,7 +7,15 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 )
+
+// lazy compiles an expression when it is first used: most runs of the program check no server.
+//
+//go:noinline // it would be three functions for each expression
+func lazy(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 var (
 	serverShape = shape{
@@ -20,18 +28,18 @@ var (
 
 var (
 	label      = `[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?`
-	namespace  = regexp.MustCompile(`^` + label + `(?:\.` + label + `)+$`)
-	namePart   = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*[a-zA-Z0-9]$`)
-	schemaURL  = regexp.MustCompile(`^https://static\.modelcontextprotocol\.io/schemas/([^/]+)/server\.schema\.json$`)
-	semver     = regexp.MustCompile(`^v?\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$`)
-	iconSize   = regexp.MustCompile(`^(?:\d+x\d+|any)$`)
-	subfolders = regexp.MustCompile(`^[a-zA-Z0-9._/-]+$`)
+	namespace  = lazy(`^` + label + `(?:\.` + label + `)+$`)
+	namePart   = lazy(`^[a-zA-Z0-9][a-zA-Z0-9._-]*[a-zA-Z0-9]$`)
+	schemaURL  = lazy(`^https://static\.modelcontextprotocol\.io/schemas/([^/]+)/server\.schema\.json$`)
+	semver     = lazy(`^v?\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$`)
+	iconSize   = lazy(`^(?:\d+x\d+|any)$`)
+	subfolders = lazy(`^[a-zA-Z0-9._/-]+$`)
 )
 
 // Places where sources are, by what repository.source calls them.
-var repositories = map[string]*regexp.Regexp{
-	"github": regexp.MustCompile(`^https?://(?:www\.)?github\.com/[\w.-]+/[\w.-]+/?$`),
-	"gitlab": regexp.MustCompile(`^https?://(?:www\.)?gitlab\.com/[\w.-]+(?:/[\w.-]+)+/?$`),
+var repositories = map[string]func() *regexp.Regexp{
+	"github": lazy(`^https?://(?:www\.)?github\.com/[\w.-]+/[\w.-]+/?$`),
+	"gitlab": lazy(`^https?://(?:www\.)?gitlab\.com/[\w.-]+(?:/[\w.-]+)+/?$`),
 }
 
 // server checks the whole file.
@@ -50,7 +58,7 @@ func (c *checker) server(s location) {
 		t.fail("empty", "write a title, or remove the field", "the title is white space")
 	}
 	if v, ok := s.get("version", isString); ok {
-		if v.length(1, 255) && v.version() && !semver.MatchString(v.n.text) {
+		if v.length(1, 255) && v.version() && !semver().MatchString(v.n.text) {
 			v.warn("version-not-semantic", "write it like 1.0.2", "the version %s is not semantic and might be sorted incorrectly", quoted(v.n.text))
 		}
 	}
@@ -103,7 +111,7 @@ func (s location) schema() {
 		return
 	}
 	fix := "write " + Schema + ", and check again"
-	if m := schemaURL.FindStringSubmatch(u.n.text); m != nil {
+	if m := schemaURL().FindStringSubmatch(u.n.text); m != nil {
 		u.fail("schema-version", fix, "the file uses the schema %s, but is checked against another one", quoted(m[1]))
 		return
 	}
@@ -122,9 +130,9 @@ func (s location) serverName() {
 		s.fail("name", fix, "the name %s has no slash between namespace and name", quoted(s.n.text))
 	case strings.Contains(after, "/"):
 		s.fail("name", fix, "the name %s has more than one slash", quoted(s.n.text))
-	case !namespace.MatchString(before):
+	case !namespace().MatchString(before):
 		s.fail("name-namespace", fix, "the namespace %s is not a reversed domain name", quoted(before))
-	case !namePart.MatchString(after):
+	case !namePart().MatchString(after):
 		s.fail("name", fix, "the part %s must have two or more letters, digits, dots, - or _, and begin and end with a letter or digit", quoted(after))
 	}
 }
@@ -187,13 +195,13 @@ func (s location) repository() {
 		switch {
 		case pattern == nil:
 			at.fail("repository-source", "write github or gitlab, or remove the repository", "registries do not support repositories at %s", quoted(source))
-		case given && !pattern.MatchString(address.n.text):
+		case given && !pattern().MatchString(address.n.text):
 			address.fail("repository-url", "write it like https://"+source+".com/ada/words", "%s is not a repository URL at %s", quoted(address.n.text), source)
 		}
 	}
 	if sub, ok := s.get("subfolder", isString); ok {
 		folder := sub.n.text
-		if !subfolders.MatchString(folder) || path.IsAbs(folder) || path.Clean(folder) != folder || folder == "." || folder == ".." || strings.HasPrefix(folder, "../") {
+		if !subfolders().MatchString(folder) || path.IsAbs(folder) || path.Clean(folder) != folder || folder == "." || folder == ".." || strings.HasPrefix(folder, "../") {
 			sub.fail("repository-subfolder", "write it like src/words", "%s is not a folder path in the repository", quoted(folder))
 		}
 	}
@@ -213,7 +221,7 @@ func (s location) icon() {
 		t.oneOf("light", "dark")
 	}
 	for _, size := range s.list("sizes") {
-		if size.n.kind != isString || !iconSize.MatchString(size.n.text) {
+		if size.n.kind != isString || !iconSize().MatchString(size.n.text) {
 			size.fail("icon-size", "write it like 48x48, or any", "%s is not an icon size", quoted(size.n.text))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/parley-mcp/parley/app/internal/losses"
@@ -163,12 +164,12 @@ func (x *subject) instructions(text string) {
 }
 
 // modelName is what every provider of models takes as a name.
-var modelName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
+var modelName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`) })
 
 // cost is what a model is told of a tool.
 func (x *subject) cost(t *tool) Cost {
 	name := x.target.Name + "__" + t.name
-	if !modelName.MatchString(name) {
+	if !modelName().MatchString(name) {
 		name = "a name with a digest instead of " + name
 	}
 	return Cost{t.name, name, (&host.Tool{Server: x.target.Name, Def: t.def, ModelName: x.target.Name + "__" + t.name}).Tokens()}
