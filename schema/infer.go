@@ -137,17 +137,38 @@ func deref(t reflect.Type) reflect.Type {
 	return t
 }
 
-// hasMethod says whether t or its pointer has one of the methods.
-func hasMethod(t reflect.Type, names ...string) bool {
+// withMethods is t or its pointer, whichever has more methods. They are looked up by constant names: with
+// others the linker would keep all exported methods of a program.
+func withMethods(t reflect.Type) reflect.Type {
 	if t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface {
-		t = reflect.PointerTo(t)
+		return reflect.PointerTo(t)
 	}
-	for i := range t.NumMethod() {
-		if slices.Contains(names, t.Method(i).Name) {
-			return true
-		}
-	}
-	return false
+	return t
+}
+
+// hasSchemaMethod reports whether t or its pointer has a schema of its own.
+func hasSchemaMethod(t reflect.Type) bool {
+	_, ok := withMethods(t).MethodByName(schemaMethod)
+	return ok
+}
+
+// codesJSON reports whether t or its pointer encodes or decodes its own JSON.
+func codesJSON(t reflect.Type) bool {
+	t = withMethods(t)
+	_, marshal := t.MethodByName("MarshalJSON")
+	_, unmarshal := t.MethodByName("UnmarshalJSON")
+	_, to := t.MethodByName("MarshalJSONTo")
+	_, from := t.MethodByName("UnmarshalJSONFrom")
+	return marshal || unmarshal || to || from
+}
+
+// codesText reports whether t or its pointer encodes or decodes its own text.
+func codesText(t reflect.Type) bool {
+	t = withMethods(t)
+	_, marshal := t.MethodByName("MarshalText")
+	_, unmarshal := t.MethodByName("UnmarshalText")
+	_, appends := t.MethodByName("AppendText")
+	return marshal || unmarshal || appends
 }
 
 // classify says what a type is in this walk.
@@ -165,11 +186,11 @@ func classify(t reflect.Type) nodeKind {
 		return kindTime
 	case t == durationType:
 		return kindDuration
-	case t.Kind() != reflect.Interface && hasMethod(t, schemaMethod):
+	case t.Kind() != reflect.Interface && hasSchemaMethod(t):
 		return kindOwn
-	case hasMethod(t, "MarshalJSON", "UnmarshalJSON", "MarshalJSONTo", "UnmarshalJSONFrom"):
+	case codesJSON(t):
 		return kindAny
-	case hasMethod(t, "MarshalText", "UnmarshalText", "AppendText"):
+	case codesText(t):
 		return kindString
 	}
 	switch t.Kind() {
@@ -408,5 +429,5 @@ func (w *walk) mapping(n *node, t reflect.Type) (err error) {
 
 // plainKey says whether a map's key is the member's name as it is.
 func plainKey(key reflect.Type) bool {
-	return key.Kind() == reflect.String && !hasMethod(key, "MarshalText", "UnmarshalText", "AppendText")
+	return key.Kind() == reflect.String && !codesText(key)
 }

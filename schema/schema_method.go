@@ -68,12 +68,12 @@ func askSchema(t reflect.Type) (raw wire.RawValue, err error) {
 // is, if the struct has more fields than that. A struct that has the JSON form of
 // what it embeds too is none.
 func embeddedSchemaType(t reflect.Type, raw wire.RawValue) reflect.Type {
-	if t.Kind() != reflect.Struct || t.NumField() < 2 || hasMethod(t, "MarshalJSON", "UnmarshalJSON", "MarshalJSONTo", "UnmarshalJSONFrom", "MarshalText", "UnmarshalText", "AppendText") {
+	if t.Kind() != reflect.Struct || t.NumField() < 2 || codesJSON(t) || codesText(t) {
 		return nil
 	}
 	for i := range t.NumField() {
 		f := t.Field(i)
-		if inner := deref(f.Type); f.Anonymous && inner.Kind() != reflect.Interface && hasMethod(inner, schemaMethod) {
+		if inner := deref(f.Type); f.Anonymous && inner.Kind() != reflect.Interface && hasSchemaMethod(inner) {
 			if own, err := askSchema(inner); err == nil && bytes.Equal(own, raw) {
 				return inner
 			}
