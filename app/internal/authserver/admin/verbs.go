@@ -111,12 +111,18 @@ func streamed[In, Out any, Pointer interface {
 		},
 		result: func() Result { return Pointer(new(Out)) },
 	}
-	for _, f := range reflect.VisibleFields(v.input) {
+	v.Fields = fieldsOf(v.input)
+	return v
+}
+
+func fieldsOf(input reflect.Type) []Field {
+	var fields []Field
+	for _, f := range reflect.VisibleFields(input) {
 		if !f.Anonymous {
-			v.Fields = append(v.Fields, fieldOf(f))
+			fields = append(fields, fieldOf(f))
 		}
 	}
-	return v
+	return fields
 }
 
 // reading makes a row of a verb that changes nothing.
