@@ -89,7 +89,7 @@ func (a *audited) refuses(refresh string) {
 	if status, _ := get(a.t, authorizeURL(a.at, "v"), ""); status != http.StatusServiceUnavailable {
 		a.t.Errorf("a sign-in: %d", status)
 	}
-	if code, _, said := command(a.t, "auth", "user", "disable", "ada", "--admin", a.socket); code == 0 || !strings.Contains(said, "the audit of the server cannot be written") {
+	if code, _, said := command(a.t, "auth", "user", "disable", "ada", "--admin", a.socket); code == 0 || !strings.Contains(said, "the server cannot write its audit") {
 		a.t.Errorf("an act: %d %s", code, said)
 	}
 	if code, _, said := command(a.t, "auth", "user", "show", "ada", "--admin", a.socket); code != 0 {

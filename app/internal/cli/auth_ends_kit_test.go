@@ -65,7 +65,7 @@ func newEndsSite(t *testing.T, database string) *endsSite {
 	// begins with all.
 	s.to(s.serve(database))
 	for _, listen := range listens {
-		within := startChild(t, `ends within (\S+)`, "serve", "everything", "--http", listen, "--auth", s.issuer,
+		within := startChild(t, `token end within (\S+)`, "serve", "everything", "--http", listen, "--auth", s.issuer,
 			"--introspect", s.guard, "--require-fresh", endsFresh.String())
 		if within != endsFresh.String() {
 			t.Errorf("access ends within %s, want %v", within, endsFresh)

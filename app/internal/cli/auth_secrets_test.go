@@ -135,7 +135,7 @@ func TestSecretsKeySources(t *testing.T) {
 		}
 	}
 	for _, flags := range [][]string{{}, {"--secrets-key", "env:X"}, {"--new-secrets-key", "env:X"}} {
-		if code, _, said := run(t, "", append([]string{"auth", "secrets", "rotate"}, flags...)...); code != 1 || !strings.Contains(said, "--new-secrets-key, or --reseal") {
+		if code, _, said := run(t, "", append([]string{"auth", "secrets", "rotate"}, flags...)...); code != 1 || !strings.Contains(said, "--new-secrets-key, or use --reseal") {
 			t.Errorf("rotate %v: exit code %d, %s", flags, code, said)
 		}
 	}
@@ -152,7 +152,7 @@ func TestSecretsKeyring(t *testing.T) {
 	p := newEmptyPlace(t)
 	db := filepath.Join(p.dir, "issuer.db")
 	p.start(`authorization server is (\S+);`, "auth", "serve", "--http", "127.0.0.1:0", "--auto-approve", "ada", "--database", db, "--secrets-key", "keyring")
-	if !strings.Contains(p.said.String(), "now encrypted by the key of keyring") {
+	if !strings.Contains(p.said.String(), "now encrypted with the key from keyring") {
 		t.Errorf("the server says:\n%s", p.said)
 	}
 	p.stop()

@@ -54,7 +54,7 @@ func TestInspectConfig(t *testing.T) {
 		{[]string{"--config", write("no uri.json", `{"mcpServers":{"s":{"command":"x","roots":["file:///"]}}}`), "--method", "roots/list"}, 1, "a root is an object with uri"},
 		{[]string{"--config", one, "--catalog", one, "--method", "initialize"}, 1, "cannot be used together"},
 		{[]string{"--config", one, "--method", "initialize", "everything"}, 1, "--config reads the server from a file"},
-		{[]string{"--method", "roots/set", "everything"}, 1, "roots/set needs --roots-json"},
+		{[]string{"--method", "roots/set", "everything"}, 1, "roots/set requires --roots-json"},
 		{[]string{"--method", "roots/set", "--roots-json", "{}", "everything"}, 1, "must be a JSON array such as"},
 		{[]string{"--method", "roots/set", "--roots-json", `[{"uri":"a"}]`, "everything"}, 1, "item 0: uri must begin with file://"},
 		{[]string{"--method", "tools/list", "--elicit", "some", "everything"}, 1, "must be one of off, form, url, both"},

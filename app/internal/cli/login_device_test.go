@@ -31,7 +31,7 @@ func TestLoginDevice(t *testing.T) {
 	interrupts := make(chan os.Signal, 1)
 	first, _, interrupted := begin(interrupts)
 	address := first.wait(codeAddress, t.Context().Done())
-	first.wait("Ctrl-C ends it", t.Context().Done())
+	first.wait("Press Ctrl-C to cancel", t.Context().Done())
 	interrupts <- os.Interrupt
 	if code := <-interrupted; code != 130 {
 		t.Errorf("Ctrl-C: exit code %d\n%s", code, first)
