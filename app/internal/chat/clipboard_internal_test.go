@@ -48,13 +48,13 @@ func TestImageOf(t *testing.T) {
 		"text":            {[]imageProgram{{clipboardProgram(t, "hello", "0"), asIs}}, "no image"},
 		"nothing":         {[]imageProgram{{clipboardProgram(t, "", "0"), asIs}}, "no image"},
 		"a failure":       {[]imageProgram{{clipboardProgram(t, imageBytes, "1"), asIs}}, "no image"},
-		"bad AppleScript": {[]imageProgram{{clipboardProgram(t, "oops", "0"), appleData}}, "something else"},
+		"bad AppleScript": {[]imageProgram{{clipboardProgram(t, "oops", "0"), appleData}}, "not an image"},
 		"bad hexadecimal": {[]imageProgram{{clipboardProgram(t, "«data PNGfXX»", "0"), appleData}}, "invalid"},
 		"bad base64":      {[]imageProgram{{clipboardProgram(t, "%%%", "0"), base64Text}}, "illegal"},
-		"too long":        {[]imageProgram{{clipboardProgram(t, imageBytes+strings.Repeat("x", maxClipboard), "0"), asIs}}, "more than 20 MiB"},
-		"much too long":   {[]imageProgram{{clipboardProgram(t, imageBytes+strings.Repeat("x", 3*maxClipboard), "0"), asIs}}, "more than 20 MiB"},
-		"no program":      {[]imageProgram{missing}, "no-such-program-of-a-clipboard is needed"},
-		"no clipboard":    {nil, "no clipboard can be reached"},
+		"too long":        {[]imageProgram{{clipboardProgram(t, imageBytes+strings.Repeat("x", maxClipboard), "0"), asIs}}, "larger than 20 MiB"},
+		"much too long":   {[]imageProgram{{clipboardProgram(t, imageBytes+strings.Repeat("x", 3*maxClipboard), "0"), asIs}}, "larger than 20 MiB"},
+		"no program":      {[]imageProgram{missing}, "requires no-such-program-of-a-clipboard"},
+		"no clipboard":    {nil, "cannot access a clipboard"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -140,7 +140,7 @@ func TestProgram(t *testing.T) {
 			expect("prompt", u, "prompt", u.Name)
 		}
 		told := slices.ContainsFunc(all, func(r *command) bool {
-			return strings.Contains(r.said, "'parley doctor' says what is wrong") || strings.Contains(r.out, `"problems"`)
+			return strings.Contains(r.said, "run 'parley doctor' to check the server") || strings.Contains(r.out, `"problems"`)
 		})
 		if c.Expect.Error == "" && told != (len(c.Expect.Told) > 0) && len(all) > 0 {
 			t.Errorf("told is %t, want %q", told, c.Expect.Told)

@@ -52,7 +52,7 @@ type inspectFlags struct {
 // add adds the flags.
 func (f *inspectFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.method, "method", "", "`METHOD` to send, such as tools/list")
-	set.StringVar(&f.era, "protocol-era", "auto", "`ERA` of protocol versions: legacy (with an initialize handshake), modern (2026-07-28) or auto")
+	set.StringVar(&f.era, "protocol-era", "auto", "`ERA` of protocol versions: legacy (with an initialize handshake), modern (stateless) or auto")
 	set.StringVar(&f.transport, "transport", "", "`KIND` of transport to a URL: http or sse (default: detect)")
 	set.StringVar(&f.serverURL, "server-url", "", "`URL` of the server")
 	set.StringArrayVarP(&f.env, "env", "e", nil, "`NAME=VALUE` in the environment of the server's command (repeatable)")
