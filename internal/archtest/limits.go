@@ -12,35 +12,7 @@ import (
 // has methods, and packages of the program with too many files or lines. Tests are exempt. A row of large that
 // is not needed any more is a problem, too.
 func (t *Tree) Limits() []Problem {
-	counts, places := map[string]int{}, map[string]string{}
-	count := func(src source, what, name string, n int) {
-		counts[what+" of "+name] += n
-		if places[what+" of "+name] == "" {
-			places[what+" of "+name] = src.name
-		}
-	}
-	for _, src := range t.sources {
-		program := strings.HasPrefix(src.pkg, "app/internal/")
-		if src.test || !program && !public(src.pkg) && !internal(src.pkg) {
-			continue
-		}
-		if program {
-			count(src, "files", src.pkg, 1)
-			count(src, "lines", src.pkg, src.size)
-		}
-		for n := range ast.Preorder(src.file) {
-			switch n := n.(type) {
-			case *ast.FuncDecl:
-				if n.Recv != nil {
-					count(src, "methods", src.pkg+"."+receiver(n), 1)
-				}
-			case *ast.TypeSpec:
-				if s, ok := n.Type.(*ast.StructType); ok {
-					count(src, "fields", src.pkg+"."+n.Name.Name, state(s))
-				}
-			}
-		}
-	}
+	counts, places := t.counts()
 	var found []Problem
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
 		what, name, _ := strings.Cut(key, " of ")
@@ -59,6 +31,40 @@ func (t *Tree) Limits() []Problem {
 		}
 	}
 	return found
+}
+
+// counts returns numbers such as "methods of host.Session", and the file of each.
+func (t *Tree) counts() (counts map[string]int, places map[string]string) {
+	counts, places = map[string]int{}, map[string]string{}
+	for _, src := range t.sources {
+		program := strings.HasPrefix(src.pkg, "app/internal/")
+		if src.test || !program && !public(src.pkg) && !internal(src.pkg) {
+			continue
+		}
+		count := func(key string, n int) {
+			counts[key] += n
+			if places[key] == "" {
+				places[key] = src.name
+			}
+		}
+		if program {
+			count("files of "+src.pkg, 1)
+			count("lines of "+src.pkg, src.size)
+		}
+		for n := range ast.Preorder(src.file) {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Recv != nil {
+					count("methods of "+src.pkg+"."+receiver(n), 1)
+				}
+			case *ast.TypeSpec:
+				if s, ok := n.Type.(*ast.StructType); ok {
+					count("fields of "+src.pkg+"."+n.Name.Name, state(s))
+				}
+			}
+		}
+	}
+	return counts, places
 }
 
 // receiver returns the name of the type that a method belongs to.

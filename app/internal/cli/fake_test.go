@@ -237,7 +237,7 @@ func (f *fakeServer) Write(p []byte) (int, error) {
 // A fakeAction is what a fake server does at one moment.
 type fakeAction struct {
 	*fakeServer
-	ctx   context.Context // of a call
+	ctx   context.Context //nolint:containedctx // of the one call
 	words []string        // and what they stand for
 	text  string          // the result
 	more  []mcp.Content

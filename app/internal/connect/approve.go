@@ -17,7 +17,7 @@ import (
 	"github.com/parley-mcp/parley/policy"
 )
 
-// An approval is what waits for the person: an entry of a project, or the rules of one of
+// An Approval is what waits for the person: an entry of a project, or the rules of one of
 // its files that allow.
 type Approval struct {
 	host.Pin
@@ -31,16 +31,16 @@ func approvalOf(what, name string) host.PinKey {
 	return host.PinKey{Server: "configuration " + what, Tool: name}
 }
 
-// entryKey is where the store has the person's consent to an entry of a project.
+// EntryKey returns the key under which the store has the user's approval of an entry of a project.
 func EntryKey(s *config.Server) host.PinKey { return approvalOf("entry", s.Source.File+" "+s.Name) }
 
-// keep keeps the person's consent.
+// Keep stores the approval.
 func (a *Approval) Keep(ctx context.Context, store host.Store) error {
 	a.Time = time.Now()
 	return store.PutPin(ctx, &a.Pin)
 }
 
-// entryApproval is the consent to an entry, and whether the person has given it.
+// EntryApproval returns the consent to an entry, and whether the person has given it.
 func EntryApproval(ctx context.Context, entry *config.Server, store host.Store) (a Approval, agreed bool, err error) {
 	before, err := store.Pin(ctx, EntryKey(entry))
 	if err != nil {
@@ -66,7 +66,7 @@ func agreedRules(pin *host.Pin) []string {
 	return agreed.Rules
 }
 
-// rulesApproval is the consent to the rules of a file.
+// RulesApproval returns the consent to the rules of a file.
 func RulesApproval(ctx context.Context, pending *config.PendingRules, store host.Store) (a Approval, err error) {
 	key := approvalOf("rules", pending.File.Path)
 	before, err := store.Pin(ctx, key)
@@ -100,14 +100,14 @@ func RulesApproval(ctx context.Context, pending *config.PendingRules, store host
 	return a, err
 }
 
-// ruleWords is a rule without its place.
+// RuleWords returns a rule without its place.
 func RuleWords(r *policy.Rule) string {
 	plain := *r
 	plain.Source = policy.Source{}
 	return plain.String()
 }
 
-// notePending says what of a project's files waits for the person.
+// NotePending prints a note about the rules of project files that wait for approval.
 func (c *Connector) NotePending(cfg *config.Config) {
 	n := 0
 	for i := range cfg.Pending {

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-mcp/parley/policy"
 )
 
-// hostOptions are the options of a host by the flags of all commands.
+// HostOptions returns the options of a host by the flags of all commands.
 func (c *Connector) HostOptions() (*host.Options, error) {
 	opts := &host.Options{
 		Info:         mcp.Implementation{Name: "parley", Version: kit.Version()},
@@ -38,7 +38,7 @@ func (c *Connector) HostOptions() (*host.Options, error) {
 	return opts, nil
 }
 
-// configuredServers are the servers of the configuration that can be started, and the rules
+// ConfiguredServers returns the servers of the configuration that can be started, and the rules
 // of their entries. It counts those that are left out, beside those that wait for consent.
 func (c *Connector) ConfiguredServers(ctx context.Context, cfg *config.Config, attended bool, store host.Store) (servers []host.Server, rules []policy.Rule, failed int) {
 	for _, entry := range cfg.Servers {
@@ -71,7 +71,7 @@ func (c *Connector) configured(ctx context.Context, entry *config.Server, attend
 	return c.Startable(ctx, entry)
 }
 
-// expanded is an entry that the person agreed to, with the values of its inputs.
+// Expanded returns an entry that the person agreed to, with the values of its inputs.
 func (c *Connector) Expanded(ctx context.Context, entry *config.Server, attended bool, store host.Store) (*config.Server, error) {
 	if entry.Err != nil {
 		return nil, entry.Err
@@ -96,7 +96,7 @@ func (c *Connector) Expanded(ctx context.Context, entry *config.Server, attended
 	return started, managed.Permits(started) // inputs may have made it another one
 }
 
-// startable makes the server of an expanded entry.
+// Startable returns the server of an expanded entry.
 func (c *Connector) Startable(ctx context.Context, entry *config.Server) (s host.Server, err error) {
 	s = host.Server{
 		Name: entry.Name, Key: serverKey(entry), Origin: entry.Source.String(), Dir: EntryFolder(entry), Trusted: entry.Trusted,

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-mcp/parley/transport/stdio"
 )
 
-// learnCommand learns the secrets that a server is started with.
+// LearnCommand learns the secrets that a server is started with.
 func LearnCommand(m *mask.Masker, d *stdio.CommandDialer) {
 	for _, line := range slices.Concat(d.Env, d.ExtraEnv) {
 		if name, value, _ := strings.Cut(line, "="); !kit.IsFile(value) {

@@ -24,7 +24,7 @@ var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]{0,31})=(.+)$`)
 // hostAndPort is an address that lacks what makes it a URL.
 var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(/.*)?$`)
 
-// splitServerFlag splits a --server flag; most have no name.
+// SplitFlag splits a --server flag; most have no name.
 func SplitFlag(flag string) (name, rest string) {
 	if m := named.FindStringSubmatch(flag); m != nil {
 		return m[1], m[2]
@@ -32,7 +32,7 @@ func SplitFlag(flag string) (name, rest string) {
 	return "", flag
 }
 
-// servers makes the servers of the --server flags; without any, the built-in one.
+// Servers returns the servers of the --server flags; without any, the built-in one.
 func (c *Connector) Servers(ctx context.Context) ([]host.Server, error) {
 	if c.Given != nil {
 		return c.Given, nil
@@ -89,7 +89,7 @@ func (c *Connector) permitted(name, flag string) error {
 	return managed.Permits(s)
 }
 
-// ownProgram returns the path of this program. The system does not know it where
+// OwnProgram returns the path of this program. The system does not know it where
 // /proc is not mounted; then it is where the name leads that it was started by.
 func OwnProgram() (string, error) {
 	self, err := os.Executable()

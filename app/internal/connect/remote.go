@@ -68,7 +68,7 @@ func (c *Connector) remote(ctx context.Context, name, address string) (host.Serv
 	return s, nil
 }
 
-// header gives the headers of the command line, which are for one server alone.
+// Header gives the headers of the command line, which are for one server alone.
 func (c *Connector) Header(u *url.URL) (func(ctx context.Context) (http.Header, error), error) {
 	if len(c.Headers) == 0 {
 		return nil, nil
@@ -115,7 +115,7 @@ var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 // isControl reports whether a header's value must not hold r.
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
-// noURL says why an address cannot be read, without what may be secret in it.
+// NoURL says why an address cannot be read, without what may be secret in it.
 func NoURL(address string, err error) error {
 	var parse *url.Error
 	if strings.Contains(address, "@") || !errors.As(err, &parse) {
@@ -124,7 +124,7 @@ func NoURL(address string, err error) error {
 	return fmt.Errorf("invalid URL: %w", parse.Err)
 }
 
-// shown is a --server flag as errors repeat it: a URL without user and query,
+// Shown returns a --server flag as errors repeat it: a URL without user and query,
 // where secrets may be.
 func Shown(flag string) string {
 	name, address := SplitFlag(flag)
@@ -151,7 +151,7 @@ func digest(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// origin is how a URL is shown to the person: without what may be secret.
+// Origin returns how a URL is shown to the person: without what may be secret.
 func Origin(u *url.URL) string {
 	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	return shown.String()

@@ -17,7 +17,7 @@ import (
 	"github.com/parley-mcp/parley/policy"
 )
 
-// policyWith makes the policy: the rules of the command line first, then others, then
+// Policy returns the policy: the rules of the command line first, then others, then
 // those of the program itself.
 func (c *Connector) Policy(others []policy.Rule) (*policy.Policy, error) {
 	var rules []policy.Rule
@@ -56,7 +56,7 @@ func (c *Connector) Policy(others []policy.Rule) (*policy.Policy, error) {
 	return policy.New(rules)
 }
 
-// resolvedRoots are the directories of --root, in their order. Each is resolved once, so
+// Roots returns the directories of --root, in their order. Each is resolved once, so
 // that what servers are told of is what the rule allows.
 func (c *Connector) Roots() ([]mcp.Root, error) {
 	if len(c.rootsFound) == len(c.RootDirs) {
@@ -74,7 +74,7 @@ func (c *Connector) Roots() ([]mcp.Root, error) {
 	return slices.Clone(found), nil
 }
 
-// loadConfig reads the person's configuration, or one file that they named.
+// LoadConfig reads the person's configuration, or one file that they named.
 func (c *Connector) LoadConfig(ctx context.Context, file string, store host.Store) (*config.Config, error) {
 	opts := c.ConfigOptions()
 	if file != "" {
@@ -103,7 +103,7 @@ func (c *Connector) LoadConfig(ctx context.Context, file string, store host.Stor
 	return cfg, nil
 }
 
-// configOptions say where configuration is looked for. Without a home folder nothing is
+// ConfigOptions returns the places of configuration files. Without a home folder nothing is
 // in it, and other places count.
 func (c *Connector) ConfigOptions() *config.Options {
 	opts := &config.Options{Root: c.Streams.SystemRoot}
@@ -124,7 +124,7 @@ func (c *Connector) managedRules() (*config.Config, error) {
 	return cfg, err
 }
 
-// managedDenial is the error for what the administrator denies also to the person, or nil.
+// ManagedDenial returns the error for what the administrator denies also to the person, or nil.
 func (c *Connector) ManagedDenial(q *policy.Query) error {
 	cfg, err := c.managedRules()
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *Connector) ManagedDenial(q *policy.Query) error {
 	return nil
 }
 
-// entryRules deny the tools that an entry switches off.
+// EntryRules returns rules that deny the tools that an entry switches off.
 func EntryRules(entry *config.Server) []policy.Rule {
 	var rules []policy.Rule
 	for _, name := range entry.DenyTools {

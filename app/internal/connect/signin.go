@@ -23,7 +23,7 @@ import (
 	"github.com/parley-mcp/parley/oauth/login/browser"
 )
 
-// signIns are what one run of the program has for servers that want to know
+// Tokens are what one run of the program has for servers that want to know
 // who calls: the tokens of the person, and the ways to new ones.
 type Tokens struct {
 	*login.Client
@@ -72,7 +72,7 @@ type LoginOptions struct {
 	Client     *KnownClient
 }
 
-// signIns opens the person's tokens, once in a run. It never fails: servers
+// Base opens the person's tokens, once in a run. It never fails: servers
 // that want no token must work without. What is wrong with the store comes
 // when something is read from it, and is in err.
 func (in *SignIns) Base(ctx context.Context) *Tokens {
@@ -274,7 +274,7 @@ func (in *SignIns) confirm(ctx context.Context, q login.Prompt) error {
 	return errNotNow
 }
 
-// client makes the HTTP client for a server at a URL: one that puts tokens
+// Client returns the HTTP client for a server at a URL: one that puts tokens
 // on requests and has the person sign in where it must be. A request with an
 // Authorization header of the person's own goes as it is.
 func (in *SignIns) Client(ctx context.Context, address *url.URL) *http.Client {
@@ -348,7 +348,7 @@ func (e *accessError) Error() string {
 
 func (e *accessError) Unwrap() error { return e.err }
 
-// exitAccess is the exit code for what ended the way to a token, if err is that.
+// ExitAccess returns the exit code for what ended the way to a token, if err is that.
 func ExitAccess(err error) (code int, ok bool) {
 	var required *login.SignInRequiredError
 	var refused *login.AuthorizationError
@@ -368,7 +368,7 @@ func ExitAccess(err error) (code int, ok bool) {
 	return 0, false
 }
 
-// explainAccess makes sentences of what ended the way to a token.
+// ExplainAccess returns the text for an error on the way to a token, if err is one.
 func ExplainAccess(err error) (text string, ok bool) {
 	var required *login.SignInRequiredError
 	var noted *accessError
@@ -415,7 +415,7 @@ func wantsSignIn(e *login.SignInRequiredError, address, target string) string {
 	return text
 }
 
-// forPeople puts flags in the place of the library's options.
+// ForPeople puts flags in the place of the library's options.
 var ForPeople = strings.NewReplacer(
 	"Options.Credentials", "--client-id",
 	"FetchOptions.AllowHosts", "'parley login --allow-host'",
@@ -426,7 +426,7 @@ var ForPeople = strings.NewReplacer(
 	"authorize a request: ", "",
 )
 
-// signInURL reads the URL of a server that the person wants to sign in to.
+// ServerURL reads the URL of a server that the person wants to sign in to.
 func ServerURL(address string) (*url.URL, error) {
 	if !kit.IsURL(address) {
 		return nil, kit.Usagef("%q: not a URL; write it like https://example.com/mcp", Shown(address))
@@ -451,7 +451,7 @@ func ServerURL(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// at returns what is stored for the server at a URL, or nil.
+// At returns what is stored for the server at a URL, or nil.
 func (s *Tokens) At(ctx context.Context, u *url.URL) (*login.Status, error) {
 	all, err := s.Status(ctx)
 	if err != nil {
@@ -467,7 +467,7 @@ func (s *Tokens) At(ctx context.Context, u *url.URL) (*login.Status, error) {
 	return best, nil
 }
 
-// forgetClients removes the clients of authorization servers that are used for
+// ForgetClients removes the clients of authorization servers that are used for
 // nothing any more.
 func (s *Tokens) ForgetClients(ctx context.Context) error {
 	left, err := s.Status(ctx)
@@ -481,7 +481,7 @@ func (s *Tokens) ForgetClients(ctx context.Context) error {
 	})
 }
 
-// openSignIns are those of flags and of entries that were made in this run.
+// Open returns the tokens of flags and entries that were used in this run.
 func (in *SignIns) Open() []*Tokens {
 	list := slices.Collect(maps.Values(in.entries))
 	if in.base != nil {
@@ -490,7 +490,7 @@ func (in *SignIns) Open() []*Tokens {
 	return list
 }
 
-// endSignIns ends what is under way on behalf of the person.
+// Close ends the sign-ins in progress.
 func (in *SignIns) Close() {
 	for _, s := range in.Open() {
 		if err := s.Close(); err != nil {

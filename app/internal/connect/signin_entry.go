@@ -54,7 +54,7 @@ func (w wrapper) CloseIdleConnections() {
 	(&http.Client{Transport: w.next}).CloseIdleConnections()
 }
 
-// entrySignIns are those for an entry: with what it says about signing in, and with a part
+// Entry returns the tokens for an entry: with what it says about signing in, and with a part
 // of the store of its own if it names a client, so that the tokens of two clients for one
 // server are not mixed.
 func (in *SignIns) Entry(ctx context.Context, entry *config.Server) (*Tokens, error) {

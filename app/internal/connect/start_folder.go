@@ -27,7 +27,7 @@ var (
 	remote = regexp.MustCompile(`(?i)^(https?|wss?)://`)
 )
 
-// entryFolder returns the startFolder of an expanded entry. That of a remote server is unknown.
+// EntryFolder returns the startFolder of an expanded entry. That of a remote server is unknown.
 func EntryFolder(entry *config.Server) string {
 	if entry.Transport != config.TransportStdio {
 		return ""

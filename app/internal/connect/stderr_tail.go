@@ -124,7 +124,7 @@ func (o *Output) Logged(text string) string {
 	return said
 }
 
-// A loggedError has what a server logged about it.
+// A LoggedError has what a server logged about it.
 type LoggedError struct {
 	Err  error
 	Said string

@@ -20,14 +20,14 @@ import (
 	"github.com/parley-mcp/parley/transport/web"
 )
 
-// A target is the words of a command line that say which server is meant: a configured name,
+// A Target is the words of a command line that say which server is meant: a configured name,
 // a URL, "everything", or a command after "--".
 type Target struct {
 	Words   []string
 	Command bool // they stood after "--"
 }
 
-// targetOf splits the arguments of a command that has own arguments before its server. None
+// TargetOf splits the arguments of a command that has own arguments before its server. None
 // is a target without words.
 func TargetOf(cmd *cobra.Command, args []string, own int) (before []string, t Target, err error) {
 	dash := cmd.ArgsLenAtDash()
@@ -52,7 +52,7 @@ func TargetOf(cmd *cobra.Command, args []string, own int) (before []string, t Ta
 	return before, t, nil
 }
 
-// targetServer makes the server that is meant. c.Tap is shown what its connections carry.
+// TargetServer returns the server that is meant. c.Tap is shown what its connections carry.
 func (c *Connector) TargetServer(ctx context.Context, t Target) (host.Server, error) {
 	s, err := c.meant(ctx, t)
 	if c.Protocol != "" && err == nil {
@@ -158,13 +158,13 @@ func directLocal(next func(*http.Request) (*url.URL, error)) func(*http.Request)
 	}
 }
 
-// tappedTransport shows c.Tap, if there is one, what a transport sends, and learns the credentials
+// Around shows c.Tap, if there is one, what a transport sends, and learns the credentials
 // in it, which are masked from then on.
 func (c *Connector) Around(next http.RoundTripper) http.RoundTripper {
 	return &credentialTransport{wrapper{web.TapTransport(next, c.Tap)}, c.Streams}
 }
 
-// remoteEntry is the entry of a server at a URL, ready to be used.
+// RemoteEntry returns the entry of a server at a URL, ready to be used.
 func (c *Connector) RemoteEntry(ctx context.Context, name string) (entry *config.Server, err error) {
 	err = c.WithConfig(ctx, "", func(cfg *config.Config, db *local.DB) error {
 		s := cfg.Server(name)
