@@ -38,7 +38,7 @@ type Connector struct {
 	SignIns *SignIns
 	Output  *Output
 
-	rootsFound []mcp.Root     // what resolvedRoots made
+	rootsFound []mcp.Root     // what Roots made
 	managed    *config.Config // what managedRules made
 }
 
@@ -74,10 +74,19 @@ func (c *Connector) RootFlag(cmd *cobra.Command) {
 	kit.FlagsOf(cmd).StringArrayVar(&c.RootDirs, "root", nil, "`DIRECTORY` to offer servers as a root (repeatable; default: none)")
 }
 
+// Level returns the level of --logs, or "" without the flag.
+func (c *Connector) Level() (mcp.LogLevel, error) {
+	level := mcp.LogLevel(c.LogLevel)
+	if level != "" && !level.Valid() {
+		return "", kit.Usagef("--logs %q: unknown level; must be debug, info, notice, warning, error, critical, alert or emergency", c.LogLevel)
+	}
+	return level, nil
+}
+
 // Explained adds to an error from a server the server's address, if the error is about signing in, and what
 // the server logged about it.
 func (c *Connector) Explained(err error) error {
-	return c.Output.WithLog(c.SignIns.addresses.name(err))
+	return c.Output.WithLog(c.SignIns.Named(err))
 }
 
 // open returns the host with the servers of the command line. The caller closes it.

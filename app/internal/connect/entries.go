@@ -28,11 +28,10 @@ func (c *Connector) HostOptions() (*host.Options, error) {
 	if opts.Roots, err = c.Roots(); err != nil {
 		return nil, err
 	}
-	if c.LogLevel != "" {
-		opts.LogLevel = mcp.LogLevel(c.LogLevel)
-		if !opts.LogLevel.Valid() {
-			return nil, kit.Usagef("--logs %q: unknown level; must be debug, info, notice, warning, error, critical, alert or emergency", c.LogLevel)
-		}
+	if opts.LogLevel, err = c.Level(); err != nil {
+		return nil, err
+	}
+	if opts.LogLevel != "" {
 		opts.OnLog = c.Output.show
 	}
 	return opts, nil

@@ -285,7 +285,7 @@ func (in *SignIns) All(ctx context.Context, clients func(context.Context) []*con
 	return list, nil
 }
 
-// partSignIns are those of one part of the store. Its clients are known by their ids, and by
+// part returns the tokens of one part of the store. Its clients are known by their ids, and by
 // the secrets in entries: each goes to the authorization server alone at which the client of
 // that entry signed in.
 func (in *SignIns) part(ctx context.Context, base *Tokens, scope string, entries []*config.Server) (*Tokens, error) {

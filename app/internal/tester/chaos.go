@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/internal/config"
 	"github.com/parley-mcp/parley/app/internal/connect"
 	"github.com/parley-mcp/parley/app/internal/front"
 	"github.com/parley-mcp/parley/app/internal/kit"
@@ -259,16 +260,12 @@ func (g *group) addressOf(ctx context.Context, t connect.Target) (*url.URL, erro
 		_, text = connect.SplitFlag(g.Named[0])
 	}
 	if !kit.IsURL(text) && len(t.Words) == 1 && !t.Command && text != kit.Bundled {
-		err := connect.WithStore(func(db *local.DB) error {
-			cfg, err := g.LoadConfig(ctx, "", db)
-			if err != nil {
-				return err
-			}
+		err := g.WithConfig(ctx, "", func(cfg *config.Config, db *local.DB) error {
 			entry := cfg.Server(text)
 			if entry == nil {
 				return kit.Usagef("unknown server %q: not a URL and not in your configuration; run 'parley config list' to list servers", text)
 			}
-			entry, err = g.Expanded(ctx, entry, g.Streams.InTerminal, db)
+			entry, err := g.Expanded(ctx, entry, g.Streams.InTerminal, db)
 			if err == nil {
 				text = entry.URL
 			}

@@ -24,11 +24,7 @@ func (in *inspector) inspectedServer(ctx context.Context, flags *inspectFlags, t
 	}
 	var s host.Server
 	var roots []mcp.Root
-	err := connect.WithStore(func(db *local.DB) error {
-		cfg, err := in.LoadConfig(ctx, flags.config, db)
-		if err != nil {
-			return err
-		}
+	err := in.WithConfig(ctx, flags.config, func(cfg *config.Config, db *local.DB) error {
 		entry, err := entryInFile(cfg, flags.config, in.Named)
 		if err != nil {
 			return err

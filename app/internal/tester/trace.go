@@ -114,10 +114,10 @@ func (g *group) connected(ctx context.Context, s *host.Server, fn func(c *client
 	if len(roots) > 0 {
 		opts.OnRoots = func(context.Context) ([]mcp.Root, error) { return roots, nil }
 	}
-	if g.LogLevel != "" {
-		if opts.LogLevel = mcp.LogLevel(g.LogLevel); !opts.LogLevel.Valid() {
-			return kit.Usagef("--logs %q: must be one of debug, info, notice, warning, error, critical, alert, emergency", g.LogLevel)
-		}
+	if opts.LogLevel, err = g.Level(); err != nil {
+		return err
+	}
+	if opts.LogLevel != "" {
 		opts.OnLog = func(context.Context, *mcp.LogParams) {} // they are among the messages
 	}
 	c, err := client.Connect(ctx, s.Dialer, opts)
