@@ -70,9 +70,5 @@ func ShellWord(s string) string {
 }
 
 func needsQuotes(r rune) bool {
-	switch {
-	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
-		return false
-	}
-	return !strings.ContainsRune("-_./:=@%+,", r)
+	return !isAlphanumeric(r) && !strings.ContainsRune("-_./:=@%+,", r)
 }

@@ -10,7 +10,7 @@ import (
 // plain characters, since s can come from an untrusted server.
 func SafeWord(s string) string {
 	if s == "" || strings.HasPrefix(s, "-") || strings.ContainsFunc(s, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~:/@+,=%[]", r)
+		return !isAlphanumeric(r) && !strings.ContainsRune("-._~:/@+,=%[]", r)
 	}) {
 		return "…"
 	}
@@ -55,6 +55,11 @@ const MaxName = 40
 // dots, hyphens and underscores.
 func IsPlainName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
+		return !isAlphanumeric(r) && !strings.ContainsRune("._-", r)
 	})
+}
+
+// isAlphanumeric reports whether r is a letter or digit of ASCII.
+func isAlphanumeric(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }
